@@ -13,6 +13,7 @@
 #include "api/share/event_stream.h"
 #include "api/share/revocable_stream.h"
 #include "api/team/approval_wait.h"
+#include "api/team/gates.h"
 #include "api/team/team.h"
 #include "api/web.h"
 #include "base/clock.h"
@@ -122,7 +123,7 @@ static void decode_and_run(struct request *r, struct str body)
     if (decoded < 0)
         request_fail(r, &e);
     else
-        run_handler(r);
+        gates_pass(r, run_handler);
 }
 
 static void body_collected(struct xchg *x, struct str body)
@@ -387,6 +388,10 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
         api_free(a);
         return err_wrap(e, "make the routes");
     }
+    if (gates_open(a, e) < 0) {
+        api_free(a);
+        return -1;
+    }
     a->previews = previews_new();
     a->preview_route = (struct route){
         .name = "preview", .perm = op_port_proxy.perm, .index = router_reserve(a->router)};
@@ -416,6 +421,7 @@ struct api *api_free(struct api *a)
     map_done(&a->team_heard);
     buf_done(&a->scratch);
     approval_waits_done(a);
+    gates_close(a);
     event_streams_done(a);
     buf_done(&a->openapi);
     mem_free(a);
@@ -433,6 +439,7 @@ void api_tick(struct api *a)
     revocable_streams_check(a);
     team_tick(a);
     approval_waits_tick(a);
+    gates_tick(a);
     dialects_tick(a);
     health_changed(a->health);
 }

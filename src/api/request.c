@@ -3,6 +3,7 @@
 
 #include "api/idempotency.h"
 #include "api/rpc.h"
+#include "api/team/gates.h"
 #include "base/clock.h"
 #include "base/enc.h"
 #include "base/mem.h"
@@ -147,6 +148,8 @@ int request_authorise(const struct request *r, enum perm p, struct err *e)
 {
     if (!principal_may(&r->who, p))
         return refuse_role(r, p, e);
+    if (gates_check_dialect(r, p, e) < 0)
+        return -1;
     return revoked_check(r->api->c.revoked, request_agent(r), p, e);
 }
 

@@ -193,12 +193,30 @@ static const struct cli_flag purge_flags[] = {
     {{.name = "yes", .type = OP_BOOL, .text = "Do not ask for confirmation."}, 'y', false},
 };
 
+#define ATTACH(kind, words) {{.name = kind, .type = OP_LIST, .example = "FILE", .text = words}, .whole = true, .label = "FILE"}
+static const struct cli_flag approval_ask_flags[] = {
+    ATTACH("diff", "Attach a diff; repeatable."), ATTACH("playbook", "Attach a playbook; repeatable."),
+    ATTACH("screen", "Attach the text of a terminal; repeatable."),
+    {{.name = "command", .type = OP_STR, .example = "rm -r /srv/old", .text = "Attach a command line."}},
+};
+
 const struct verb verb_table[] = {
     {.verb = "create", FLAGS(create_flags), .run = create_run,
      .text = "Create a sandbox from an image, start it and print its id.\n-o table shows all fields. It stays until `holt rm`, --ttl or --idle-ttl.",
      EXAMPLES("holt create", "holt create --name build -m 512m --cpus 1.5 -l team=blue -e CI=1",
               "holt create --rootfs ro --idle-ttl 15m", "holt create -v cache:/cache -v /srv/data:/data:ro",
               "id=$(holt create) && holt exec $id -- make")},
+    {.verb = "approval ask", .fills = "attachments", FLAGS(approval_ask_flags), .run = approval_ask_run,
+     .text = "Ask a person for a decision.\n"
+             "With --wait it returns with the decision, also across lost connections and restarts of the server. Exit status: 0 "
+             "approved, 1 rejected, expired or cancelled, 75 still pending.",
+     EXAMPLES("holt approval ask 'May I deploy?' --wait 1h", "holt approval ask 'Apply this?' --diff change.patch --kind destructive",
+              "holt approval ask 'the build needs it' --refused rf_01k4r8w2m9h5t7c3xqvd --wait 1h && make deploy")},
+    {.verb = "approval watch", .group = "approval", .run = approval_watch_run,
+     .text = "Show the pending approvals and decide at the terminal.\n"
+             "Keys: j and k move, a approves, r rejects, c adds a comment to the next decision, q leaves. Without a terminal it "
+             "lists them once.",
+     EXAMPLES("holt approval watch")},
     {.verb = "start", .fills = "id", .text = "Start stopped sandboxes again, with their files; prints their names.",
      FLAGS(each_flags), .run = each_run, EXAMPLES("holt start build", "holt start build test -o json")},
     {.verb = "stop", .fills = "id", .text = "Stop sandboxes: end their commands, keep their files; prints their names.",

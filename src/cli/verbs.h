@@ -6,6 +6,8 @@
 #define VERB_RUN(name)                                                                             \
     CHECKED int name(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 
+VERB_RUN(approval_ask_run);
+VERB_RUN(approval_watch_run);
 VERB_RUN(attach_run);
 VERB_RUN(audit_verify_run);
 VERB_RUN(board_show_run);

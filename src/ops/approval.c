@@ -1,6 +1,8 @@
 /* approval: operations on questions to people and on grants. */
 #include "ops/approval.h"
 
+#include "ops/token.h"
+
 const char *const op_approval_states[] = {"pending", "approved",  "rejected", "closed",
                                           "expired", "cancelled", NULL};
 const char *const op_approval_kinds[] = {"proposal",  "egress",       "ask", "destructive",
@@ -69,6 +71,8 @@ static const struct op_field approval_ask_fields[] = {
           .text = "Its kind. The setting approval_two_people names kinds that two people must approve."),
     FIELD(struct approval_ask_in, action, OP_STR, .max = 128, .example = "exec.create",
           .text = "The operation that the approval permits: a grant for exactly these arguments."),
+    FIELD(struct approval_ask_in, refused, OP_STR, .max = 64, .example = "rf_01k4r8w2m9h5t7c3xqvd",
+          .text = "Instead of action and arguments: the id of your refused request, as its error names it."),
     FIELD(struct approval_ask_in, arguments, OP_JSON, .types = "object", .text = "The arguments of the action."),
     FIELD(struct approval_ask_in, sandbox, OP_STR, .max = 64, .example = "sb_01k4r8w2m9h5t7c3xqvd", .text = "The id of the sandbox it is about."),
     FIELD(struct approval_ask_in, note, OP_STR, .max = 65536, .example = "the migration needs it", .text = "Further information for the person who decides."),
@@ -197,5 +201,53 @@ const struct op op_grant_revoke = {
     .name = "grant.revoke", .group = "approval", .text = "Revoke a grant.",
     .method = "DELETE", .path = GRANTS "/{id}", .verb = "approval revoke", .perm = PERM_TEAM_RULE,
     IN(grant_id_fields, struct grant_id_in), .reply = OP_REPLY_EMPTY, .status = 204,
+};
+
+/* --- gates --- */
+
+#define GATES "/holt/v1/gates"
+static const struct op_field gate_reply[] = {
+    REPLY("id", OP_STR, "The gate's id.", .example = "ga_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("operation", OP_STR, "The operations that need approval; * matches any text.", .example = "exec.create"),
+    REPLY("role", OP_CHOICE, "Only for callers of this role; null: all.", .choices = op_roles, .nullable = true, .example = "agent"),
+    REPLY("label", OP_STR, "Only in sandboxes with this label; null: all.", .nullable = true, .example = "env=production"),
+    REPLY("command", OP_STR, "Only command lines that this matches; null: all.", .nullable = true, .example = "git push *"),
+    REPLY("path", OP_STR, "Only paths that this matches; null: all.", .nullable = true, .example = "/srv/*"),
+    REPLY("people", OP_INT, "Number of people who must approve.", .example = "1"),
+    REPLY("reason", OP_STR, "The reason; shown to callers."),
+    REPLY("created_by", OP_STR, "The principal that created it.", .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("created_at", OP_TIME, "When it was created.", TIME_EXAMPLE),
+};
+static const struct op_field gate_add_fields[] = {
+    FIELD(struct gate_add_in, operation, OP_STR, .required = true, .positional = true, .min = 1, .max = 128, .example = "exec.create",
+          .text = "The operations that need approval, as named in OpenAPI; * matches any text."),
+    FIELD(struct gate_add_in, role, OP_CHOICE, .choices = op_roles, .example = "agent", .text = "Only for callers of this role."),
+    FIELD(struct gate_add_in, label, OP_STR, .max = 512, .example = "env=production", .text = "Only in sandboxes with this label."),
+    FIELD(struct gate_add_in, command, OP_STR, .max = 1024, .example = "git push *", .text = "Only command lines that this matches."),
+    FIELD(struct gate_add_in, path, OP_STR, .max = 1024, .example = "/srv/*", .text = "Only paths that this matches."),
+    FIELD(struct gate_add_in, people, OP_INT, .min = 1, .max = 5, .preset = "1", .example = "2", .text = "Number of people who must approve."),
+    FIELD(struct gate_add_in, reason, OP_STR, .max = 1024, .example = "pushes are reviewed", .text = "The reason; shown to callers."),
+};
+const struct op op_gate_add = {
+    .name = "gate.add", .group = "gate",
+    .text = "Require approval for operations: without a grant they are refused, and the error says how to ask.",
+    .method = "POST", .path = GATES, .verb = "gate add", .perm = PERM_TEAM_RULE, .status = 201, .creates = true,
+    IN(gate_add_fields, struct gate_add_in), OUT(gate_reply, "Gate"),
+};
+static const struct op_field gate_list_fields[] = {LIMIT(struct grant_list_in, "1000"), CURSOR(struct grant_list_in)};
+const struct op op_gate_list = {
+    .name = "gate.list", .group = "gate", .text = "List the gates, oldest first.",
+    .method = "GET", .path = GATES, .verb = "gate ls", .perm = PERM_READ,
+    IN(gate_list_fields, struct grant_list_in), .reply = OP_REPLY_LIST, OUT(gate_reply, "Gate"), .items = "gates",
+    .columns = "id,operation,role,label,command,path,people,reason",
+};
+static const struct op_field gate_id_fields[] = {
+    FIELD(struct grant_id_in, id, OP_STR, .required = true, .positional = true, .min = 1, .max = 64,
+          .example = "ga_01k4r8w2m9h5t7c3xqvd", .text = "The gate's id."),
+};
+const struct op op_gate_remove = {
+    .name = "gate.remove", .group = "gate", .text = "Remove a gate.",
+    .method = "DELETE", .path = GATES "/{id}", .verb = "gate rm", .perm = PERM_TEAM_RULE,
+    IN(gate_id_fields, struct grant_id_in), .reply = OP_REPLY_EMPTY, .status = 204,
 };
 /* clang-format on */

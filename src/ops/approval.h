@@ -8,7 +8,7 @@ extern const char *const op_approval_states[],
                                                                  *const op_urgencies[];
 
 struct approval_ask_in {
-    struct str question, action, sandbox, note, key;
+    struct str question, action, refused, sandbox, note, key;
     int kind, urgency;
     json_t *arguments, *attachments;
     struct op_list alternatives;
@@ -49,3 +49,10 @@ struct grant_id_in {
     struct str id;
 };
 extern const struct op op_grant_list, op_grant_revoke;
+
+struct gate_add_in {
+    struct str operation, label, command, path, reason;
+    int role;
+    int64_t people;
+};
+extern const struct op op_gate_add, op_gate_list, op_gate_remove;

@@ -165,6 +165,9 @@ const struct op *const op_table[] = {
     &op_approval_cancel,
     &op_grant_list,
     &op_grant_revoke,
+    &op_gate_add,
+    &op_gate_list,
+    &op_gate_remove,
     NULL,
 };
 /* clang-format on */
@@ -188,6 +191,7 @@ const struct op_group op_groups[] = {
     {"board", "Boards: tasks and their owners."},
     {"msg", "Messages between agents and people."},
     {"approval", "Approvals: decisions that wait for a person, in one queue."},
+    {"gate", "Gates: operations that need approval."},
     {"token", "Tokens: clients and their permissions."},
     {"event", "Events: every change of state, in order, kept and replayable."},
     {"audit", "Audit: reads, refusals, and the proof that the log is unaltered."},

@@ -168,6 +168,9 @@ const struct op_handler op_handlers[] = {
     {&op_approval_cancel, team_run},
     {&op_grant_list, team_run},
     {&op_grant_revoke, team_run},
+    {&op_gate_add, team_run},
+    {&op_gate_list, team_run},
+    {&op_gate_remove, team_run},
 };
 /* clang-format on */
 const size_t op_handler_count = ARRAY_LEN(op_handlers);

@@ -1,8 +1,10 @@
 /* team_approval: the native operations on questions to people and on grants. */
 #include "api/team/approval_wait.h"
+#include "api/team/gates.h"
 #include "api/team/team_op.h"
-#include "base/enc.h"
+#include "core/approval/gate.h"
 #include "ops/approval.h"
+#include "ops/token.h"
 
 #define ATTACHMENTS_MAX 16
 #define ATTACHMENT_BYTES (1024 * 1024) /* of all together */
@@ -177,12 +179,43 @@ static struct str list_of(struct team_call *c, struct op_list l)
     return arena_str(&c->arena, buf_str(&text));
 }
 
+/* A refused request is kept by the loop's thread. */
+static int prepare_ask(struct team_call *c, struct request *r, struct err *e)
+{
+    const struct approval_ask_in *in = c->in;
+    struct refused_action f;
+
+    if (in->refused.n == 0)
+        return 0;
+    if (in->action.n > 0 || in->arguments)
+        return err_set(e, ERR_INVALID, 0, "field 'refused' stands for 'action' and 'arguments'");
+    if (!gates_refused(r, in->refused, &f)) {
+        err_set(e, ERR_NOT_FOUND, 0, "none of your requests was refused as '" STR_FMT "'",
+                STR_ARG(in->refused));
+        return err_hint(e, "repeat the request: its error names it");
+    }
+    c->action = arena_str(&c->arena, f.operation);
+    c->arguments = arena_str(&c->arena, f.arguments);
+    c->hash = arena_str(&c->arena, f.hash);
+    c->sandbox = arena_str(&c->arena, f.sandbox);
+    c->people = f.people;
+    return 0;
+}
+
 static int read_action(struct team_call *c, const struct approval_ask_in *in, struct approval *a,
                        struct err *e)
 {
     AUTO(json_decref) json_t *none = json_object();
     char hash[GRANT_HASH];
 
+    if (c->hash.n > 0) {
+        a->action = c->action;
+        a->arguments = c->arguments;
+        a->hash = c->hash;
+        a->sandbox = c->sandbox;
+        a->people = i64_max(a->people, c->people);
+        return 0;
+    }
     if (in->arguments && !json_is_object(in->arguments))
         return err_set(e, ERR_INVALID, 0, "field 'arguments' must be an object");
     a->action = team_text(in->action);
@@ -384,8 +417,78 @@ static int grant_revoke_op(struct team_call *c, struct err *e)
     return grant_revoke(&c->t, in->id, e);
 }
 
+/* --- gates --- */
+
+static void write_gate(struct jw *w, const struct gate *g)
+{
+    jw_object(w);
+    jw_kstr(w, "id", g->id);
+    jw_kstr(w, "operation", g->operation);
+    jw_ktext(w, "role", g->role);
+    jw_ktext(w, "label", g->label);
+    jw_ktext(w, "command", g->command);
+    jw_ktext(w, "path", g->path);
+    jw_kint(w, "people", g->people);
+    jw_kstr(w, "reason", g->reason);
+    jw_kstr(w, "created_by", g->created_by);
+    jw_ktime(w, "created_at", g->created_ms);
+    jw_object_end(w);
+}
+
+static bool names_operation(struct str pattern)
+{
+    for (size_t i = 0; i < op_count; i++)
+        if (!gate_is_exempt(str_of(op_table[i]->name)) &&
+            grant_pattern_fits(pattern, str_of(op_table[i]->name)))
+            return true;
+    return false;
+}
+
+static int gate_add_op(struct team_call *c, struct err *e)
+{
+    const struct gate_add_in *in = c->in;
+    struct gate g = {.operation = in->operation,
+                     .role = in->role < 0 ? STR("") : str_of(op_roles[in->role]),
+                     .label = team_text(in->label),
+                     .command = team_text(in->command),
+                     .path = team_text(in->path),
+                     .reason = team_text(in->reason),
+                     .people = in->people};
+
+    if (!names_operation(g.operation))
+        return err_set(e, ERR_INVALID, 0,
+                       "field 'operation': no operation that can need approval has this name");
+    if (gate_add(&c->t, &g, e) < 0)
+        return -1;
+    (void)snprintf(c->job.object, sizeof c->job.object, "gate/" STR_FMT, STR_ARG(g.id));
+    write_gate(&c->w, &g);
+    return 0;
+}
+
+static int gate_list_op(struct team_call *c, struct err *e)
+{
+    const struct grant_list_in *in = c->in;
+    struct gate_list all;
+
+    if (gate_all(&c->t, &all, e) < 0)
+        return -1;
+    reply_list_begin(&c->page, &c->w, "gates", in->cursor, in->limit);
+    for (size_t i = 0; i < all.n; i++)
+        if (reply_list_take(&c->page, all.v[i].id))
+            write_gate(&c->w, &all.v[i]);
+    reply_list_end(&c->page);
+    return 0;
+}
+
+static int gate_remove_op(struct team_call *c, struct err *e)
+{
+    const struct grant_id_in *in = c->in;
+
+    return gate_remove(&c->t, in->id, e);
+}
+
 const struct team_op team_approval_ops[] = {
-    {&op_approval_ask, TEAM_DURABLE, approval_ask_op, .anyone = true},
+    {&op_approval_ask, TEAM_DURABLE, approval_ask_op, .anyone = true, .prepare = prepare_ask},
     {&op_approval_list, TEAM_READ, approval_list_op, .anyone = true},
     {&op_approval_answers, TEAM_DURABLE, approval_answers_op},
     {&op_approval_get, TEAM_READ, approval_get_op, .anyone = true},
@@ -395,5 +498,8 @@ const struct team_op team_approval_ops[] = {
     {&op_approval_cancel, TEAM_DURABLE, approval_cancel_op, .anyone = true},
     {&op_grant_list, TEAM_READ, grant_list_op, .anyone = true},
     {&op_grant_revoke, TEAM_DURABLE, grant_revoke_op},
+    {&op_gate_add, TEAM_DURABLE, gate_add_op},
+    {&op_gate_list, TEAM_READ, gate_list_op},
+    {&op_gate_remove, TEAM_DURABLE, gate_remove_op},
 };
 const size_t team_approval_op_count = ARRAY_LEN(team_approval_ops);

@@ -121,7 +121,7 @@ void team_run(struct request *r)
                                .answer = op_reply,
                                .free = call_free};
     if ((c->row->anyone ? team_of_anyone : team_of)(r, &c->arena, &c->t, &e) < 0 ||
-        copy_input(c, r, &e) < 0) {
+        copy_input(c, r, &e) < 0 || (c->row->prepare && c->row->prepare(c, r, &e) < 0)) {
         team_refused(r, &c->t, &e);
         request_fail(r, &e);
         call_free(&c->job);

@@ -11,8 +11,11 @@ struct team_call { /* one request */
     const struct team_op *row;
     struct team t;
     struct arena arena;
-    void *in;       /* the operation's input */
-    json_t *body;   /* for OP_JSON fields that point into it */
+    void *in;     /* the operation's input */
+    json_t *body; /* for OP_JSON fields that point into it */
+    /* Of a question about a refused request (gates.h): its action. */
+    struct str action, arguments, hash, sandbox;
+    int64_t people;
     struct str key; /* the Idempotency-Key of an operation that keeps it itself */
     struct buf reply;
     struct jw w;
@@ -32,7 +35,9 @@ struct team_op {
     const char *read_if; /* if this field is true, it only reads */
     bool gives_token;    /* registers the agent in 'name' */
     bool takes_tokens;   /* removes it */
-    bool anyone;         /* also for sandboxes that are no agents of the team */
+    /* On the loop's thread, before run; may be NULL. */
+    int (*prepare)(struct team_call *c, struct request *r, struct err *e);
+    bool anyone; /* also for sandboxes that are no agents of the team */
 };
 extern const struct team_op team_agent_ops[], team_message_ops[], team_board_ops[],
     team_approval_ops[];

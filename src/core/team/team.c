@@ -223,8 +223,9 @@ static const char *lister(const char *kind)
     static const struct {
         const char *kind, *command;
     } listers[] = {
-        {"approval", "holt approval ls"}, {"message", "holt msg ls AGENT"},
-        {"project", "holt project ls"},   {"rule", "holt rule ls"},
+        {"approval", "holt approval ls"},  {"gate", "holt gate ls"},
+        {"grant", "holt approval grants"}, {"message", "holt msg ls AGENT"},
+        {"project", "holt project ls"},    {"rule", "holt rule ls"},
         {"task", "holt board ls"},
     };
 
