@@ -15,6 +15,7 @@
 #include "api/team/approval_wait.h"
 #include "api/team/gates.h"
 #include "api/team/team.h"
+#include "api/team/webhooks.h"
 #include "api/web.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -388,7 +389,7 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
         api_free(a);
         return err_wrap(e, "make the routes");
     }
-    if (gates_open(a, e) < 0) {
+    if (gates_open(a, e) < 0 || webhooks_open(a, e) < 0) {
         api_free(a);
         return -1;
     }
@@ -422,6 +423,7 @@ struct api *api_free(struct api *a)
     buf_done(&a->scratch);
     approval_waits_done(a);
     gates_close(a);
+    webhooks_close(a);
     event_streams_done(a);
     buf_done(&a->openapi);
     mem_free(a);
@@ -440,6 +442,7 @@ void api_tick(struct api *a)
     team_tick(a);
     approval_waits_tick(a);
     gates_tick(a);
+    webhooks_tick(a);
     dialects_tick(a);
     health_changed(a->health);
 }
@@ -451,4 +454,5 @@ void api_end_streams(struct api *a)
     dialects_end_streams(a);
     health_end_watches(a->health);
     lives_close(a->screens);
+    webhooks_stop(a);
 }

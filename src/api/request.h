@@ -22,6 +22,7 @@ struct rpc;
 struct dialect_slot;
 struct approval_waits;
 struct gates;
+struct webhooks;
 
 struct route_stats { /* of one route, by class of status; made on first use */
     struct metric *count[6];
@@ -51,6 +52,7 @@ struct api {
     bool team_watching;            /* the last team_tick is still running */
     int64_t team_since_ms;         /* since when the team's agents can be heard */
     int64_t team_tick_ms;          /* of the last one */
+    struct webhooks *webhooks;     /* api/team/webhooks.h */
     struct gates *gates;           /* api/team/gates.h */
     struct approval_waits *approval_waits; /* approval_wait.c; NULL: none yet */
     struct map team_heard;                 /* by agent: time of its last action, in ms */

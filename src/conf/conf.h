@@ -72,6 +72,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     int64_t agent_heartbeat_ms, agent_cycle, agent_missed, task_grace_ms;
     int64_t message_rate, message_bytes, inbox_max, team_max, proposals_max, questions_max;
     struct conf_list approval_two_people; /* kinds of questions */
+    struct conf_list webhook_hosts;       /* of receivers: host or host:port */
     int64_t file_bytes, file_versions, project_bytes, agent_tasks;
     char *bindir; /* of holt-spawn, holt-init and holt-egress; "": holtd's own */
     char *egress_dns, *egress_ca_file, *raw_bridge, *vm_uri, *vm_pool_dir, *proxy_host,

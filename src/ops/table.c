@@ -16,6 +16,7 @@
 #include "ops/template.h"
 #include "ops/token.h"
 #include "ops/volume.h"
+#include "ops/webhook.h"
 
 /* clang-format off */
 const struct op *const op_table[] = {
@@ -168,6 +169,11 @@ const struct op *const op_table[] = {
     &op_gate_add,
     &op_gate_list,
     &op_gate_remove,
+    &op_webhook_add,
+    &op_webhook_list,
+    &op_webhook_remove,
+    &op_webhook_test,
+    &op_webhook_deliveries,
     NULL,
 };
 /* clang-format on */
@@ -192,6 +198,7 @@ const struct op_group op_groups[] = {
     {"msg", "Messages between agents and people."},
     {"approval", "Approvals: decisions that wait for a person, in one queue."},
     {"gate", "Gates: operations that need approval."},
+    {"webhook", "Webhooks: events sent to other servers."},
     {"token", "Tokens: clients and their permissions."},
     {"event", "Events: every change of state, in order, kept and replayable."},
     {"audit", "Audit: reads, refusals, and the proof that the log is unaltered."},

@@ -53,7 +53,7 @@ NO_SUCCESS = {  # what no made-up request can have; the replies to wrong ones ar
     "imageRemove": "the image must be one that was imported: test_image.py",
     "ruleRemove": "a rule comes from an approval: test_ask.py",
     "taskClaim": "an agent's own token does it: test_team_api.py",
-    **dict.fromkeys(["approvalGet", "approvalApprove", "approvalDeny", "approvalAnswers", "approvalCancel", "approvalWatch", "grantRevoke", "gateRemove", "gateAdd"], "somebody must have asked: test_pending.py"),
+    **dict.fromkeys(["approvalGet", "approvalApprove", "approvalDeny", "approvalAnswers", "approvalCancel", "approvalWatch", "grantRevoke", "gateRemove", "gateAdd", "webhookAdd", "webhookRemove", "webhookTest", "webhookDeliveries"], "somebody must have asked: test_pending.py"),
 }
 
 

@@ -19,6 +19,7 @@
 #include "ops/template.h"
 #include "ops/token.h"
 #include "ops/volume.h"
+#include "ops/webhook.h"
 
 /* clang-format off */
 const struct op_handler op_handlers[] = {
@@ -171,6 +172,11 @@ const struct op_handler op_handlers[] = {
     {&op_gate_add, team_run},
     {&op_gate_list, team_run},
     {&op_gate_remove, team_run},
+    {&op_webhook_add, team_run},
+    {&op_webhook_list, team_run},
+    {&op_webhook_remove, team_run},
+    {&op_webhook_test, webhook_test_run},
+    {&op_webhook_deliveries, team_run},
 };
 /* clang-format on */
 const size_t op_handler_count = ARRAY_LEN(op_handlers);

@@ -98,5 +98,6 @@ void port_proxy_run(struct request *r);
 void port_tunnel_run(struct request *r);
 void port_preview_run(struct request *r);
 void team_run(struct request *r); /* any of team_op.h's rows */
+void webhook_test_run(struct request *r);
 void project_file_read_run(struct request *r);
 void project_file_write_run(struct request *r);

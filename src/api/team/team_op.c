@@ -84,7 +84,8 @@ static const struct team_op *row_of(const struct op *op)
     } tables[] = {{team_agent_ops, &team_agent_op_count},
                   {team_message_ops, &team_message_op_count},
                   {team_board_ops, &team_board_op_count},
-                  {team_approval_ops, &team_approval_op_count}};
+                  {team_approval_ops, &team_approval_op_count},
+                  {team_webhook_ops, &team_webhook_op_count}};
 
     for (size_t t = 0; t < ARRAY_LEN(tables); t++)
         for (size_t i = 0; i < *tables[t].n; i++)
@@ -120,6 +121,7 @@ void team_run(struct request *r)
                                .run = op_run,
                                .answer = op_reply,
                                .free = call_free};
+    c->key = arena_str(&c->arena, http_req_header(xchg_req(r->x), "idempotency-key"));
     if ((c->row->anyone ? team_of_anyone : team_of)(r, &c->arena, &c->t, &e) < 0 ||
         copy_input(c, r, &e) < 0 || (c->row->prepare && c->row->prepare(c, r, &e) < 0)) {
         team_refused(r, &c->t, &e);
@@ -127,7 +129,6 @@ void team_run(struct request *r)
         call_free(&c->job);
         return;
     }
-    c->key = arena_str(&c->arena, http_req_header(xchg_req(r->x), "idempotency-key"));
     if (c->row->gives_token)
         c->job.give_token = *(const struct str *)call_field(c, "name");
     if (c->row->takes_tokens)

@@ -16,7 +16,8 @@ struct team_call { /* one request */
     /* Of a question about a refused request (gates.h): its action. */
     struct str action, arguments, hash, sandbox;
     int64_t people;
-    struct str key; /* the Idempotency-Key of an operation that keeps it itself */
+    int64_t head_seq; /* of the newest event, for a new webhook */
+    struct str key;   /* the Idempotency-Key of an operation that keeps it itself */
     struct buf reply;
     struct jw w;
     bool implied; /* no credentials: agents and people look the same */
@@ -40,9 +41,9 @@ struct team_op {
     bool anyone; /* also for sandboxes that are no agents of the team */
 };
 extern const struct team_op team_agent_ops[], team_message_ops[], team_board_ops[],
-    team_approval_ops[];
+    team_approval_ops[], team_webhook_ops[];
 extern const size_t team_agent_op_count, team_message_op_count, team_board_op_count,
-    team_approval_op_count;
+    team_approval_op_count, team_webhook_op_count;
 
 struct str team_text(struct str s); /* absent is "" */
 /* The acting name: an agent's own is known, TEAM_PERSON is the preset for people. */

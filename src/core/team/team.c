@@ -223,10 +223,10 @@ static const char *lister(const char *kind)
     static const struct {
         const char *kind, *command;
     } listers[] = {
-        {"approval", "holt approval ls"},  {"gate", "holt gate ls"},
-        {"grant", "holt approval grants"}, {"message", "holt msg ls AGENT"},
-        {"project", "holt project ls"},    {"rule", "holt rule ls"},
-        {"task", "holt board ls"},
+        {"approval", "holt approval ls"}, {"gate", "holt gate ls"},
+        {"webhook", "holt webhook ls"},   {"grant", "holt approval grants"},
+        {"message", "holt msg ls AGENT"}, {"project", "holt project ls"},
+        {"rule", "holt rule ls"},         {"task", "holt board ls"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(listers); i++)

@@ -1,0 +1,18 @@
+/* webhooks: private to src/api: sends events to the webhooks (core/notify/webhook.h), signed, one
+ * at a time and in order for each; tries again with longer and longer pauses, then gives the event
+ * up as a dead letter and goes on.  A slow receiver delays nobody else: its subscription pauses.
+ * Thread: the loop's. */
+#pragma once
+
+#include "api/request.h"
+
+struct webhooks;
+/* Reads the key and the webhooks, and begins.  Blocking: at start-up only. */
+CHECKED int webhooks_open(struct api *a, struct err *e);
+/* Ends all deliveries; they continue after the next start.  While the loop still turns. */
+void webhooks_stop(struct api *a);
+void webhooks_close(struct api *a); /* after store_close; takes one that was not opened */
+void webhooks_tick(struct api *a);  /* once a second: retries */
+/* Whether the setting webhook_hosts allows it. */
+CHECKED int webhooks_check_url(const struct api *a, struct str url, struct err *e);
+struct str webhooks_key(const struct api *a);
