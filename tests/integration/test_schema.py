@@ -42,8 +42,11 @@ LEFT_OUT = {
     "logout": "ends the session that asks: test_api.py",
 }
 pytestmark = pytest.mark.slow  # the sanitizers see the same requests in the tests of each operation
+PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB7Jm0dVd0tQv5ZQ9m0b8kq3m5JfM0o0c8m8oJ3n3f8k"
 NO_SUCCESS = {  # what no made-up request can have; the replies to wrong ones are looked at all the same
     "login": "a code works once: test_api.py",
+    "accessRequest": "the key must be one: test_access.py",
+    "accessRevoke": "of one that is not revoked yet: test_access.py",
     "sandboxLogs": "of a sandbox with commands of its relay: test_relay.py",
     "imageImport": "the bytes must be an archive: test_image.py",
     "taskAssign": "depends on what the requests before have made of the task: test_team_api.py",
@@ -104,6 +107,7 @@ class World:
         "tokens": ("/tokens", {"name": "schema-token", "role": "observer"}, "id"),
         "sandboxes": ("/sandboxes", {"name": "schema-box"}, "id"),
         "templates": ("/templates", {"name": "schema-template", "pids": 64}, "name"),
+        "certificates": ("/access/certificates", {"public_key": PUBLIC_KEY, "principals": ["schema"]}, "id"),
         "volumes": ("/volumes", {"name": "schema-volume"}, "name"),
         "secrets": ("/secrets", {"name": "schema-secret", "value": "value", "hosts": ["example.org"]}, "name"),
         "agents": ("/agents", {"name": "schema-agent"}, "name"),
@@ -158,7 +162,7 @@ class World:
     def fill(self, path):
         """Values of the path's braces that name real objects."""
         values = {}
-        kind = path.split("/")[3] if path.count("/") > 2 else ""
+        kind = path.replace("/access/", "/").split("/")[3] if path.count("/") > 2 else ""
         for name in re.findall(r"{(\w+)}", path):
             if name == "exec":
                 values[name] = self.exec()

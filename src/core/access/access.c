@@ -378,7 +378,7 @@ static int check_spec(const struct access *a, const struct certificate_spec *spe
     if (a->count < CERTIFICATES_MAX)
         return 0;
     err_set(e, ERR_LIMIT, 0, "%zu certificates are kept already", a->count);
-    return err_hint(e, "they are forgotten a day after they have expired");
+    return err_limit_fixed(e, CERTIFICATES_MAX, "they are forgotten a day after they have expired");
 }
 
 static char *join_principals(const struct certificate_spec *spec)

@@ -17,14 +17,14 @@ export type LoginInput = { "code": string; };
 export type Session = { "role": "observer" | "agent" | "operator" | "admin"; };
 export type LoginCodeInput = { "role"?: "observer" | "agent" | "operator" | "admin" | null; };
 export type LoginLink = { "url": string; "code": string; "role": "observer" | "agent" | "operator" | "admin"; };
-export type SandboxCreateInput = { "name"?: string | null; "image"?: string | null; "runtime"?: string | null; "tenant"?: string | null; "memory_bytes"?: number | string | null; "cpu_millis"?: number | null; "pids"?: number | null; "disk_bytes"?: number | string | null; "nofile"?: number | null; "nesting"?: boolean | null; "relay"?: boolean | null; "process_api"?: boolean | null; "hub"?: boolean | null; "rootfs"?: "rw" | "ro" | null; "upper"?: "disk" | "memory" | null; "network"?: string | Record<string, unknown> | null; "allow"?: (string)[] | null; "syscalls"?: "narrow" | "wide" | null; "require_limits"?: boolean | null; "agent"?: string | null; "labels"?: Record<string, string> | null; "mounts"?: unknown[] | null; "volumes"?: unknown[] | null; "secrets"?: unknown[] | null; "secret"?: (string)[] | null; "ttl_ms"?: number | string | null; "idle_ttl_ms"?: number | string | null; "protected"?: boolean | null; "env"?: Record<string, string> | null; };
+export type SandboxCreateInput = { "name"?: string | null; "template"?: string | null; "image"?: string | null; "runtime"?: string | null; "tenant"?: string | null; "memory_bytes"?: number | string | null; "cpu_millis"?: number | null; "pids"?: number | null; "disk_bytes"?: number | string | null; "nofile"?: number | null; "nesting"?: boolean | null; "relay"?: boolean | null; "process_api"?: boolean | null; "hub"?: boolean | null; "rootfs"?: "rw" | "ro" | null; "upper"?: "disk" | "memory" | null; "network"?: string | Record<string, unknown> | null; "allow"?: (string)[] | null; "syscalls"?: "narrow" | "wide" | null; "require_limits"?: boolean | null; "agent"?: string | null; "labels"?: Record<string, string> | null; "mounts"?: unknown[] | null; "volumes"?: unknown[] | null; "secrets"?: unknown[] | null; "secret"?: (string)[] | null; "ttl_ms"?: number | string | null; "idle_ttl_ms"?: number | string | null; "protected"?: boolean | null; "env"?: Record<string, string> | null; };
 export type Sandbox = { "id": string; "name": string | null; "aliases": unknown[]; "state": "creating" | "running" | "paused" | "stopping" | "stopped" | "starting" | "failed" | "destroyed" | "orphan"; "image": string; "runtime": string; "tenant": string | null; "owner": string; "network": Record<string, unknown>; "limits": Record<string, unknown>; "unenforced": (string)[]; "warnings": (string)[]; "nesting": boolean; "syscalls": "narrow" | "wide"; "rootfs": "rw" | "ro"; "upper": "disk" | "memory"; "relay": boolean; "process_api": boolean; "hub": boolean; "protected": boolean; "ttl_ms": number | null; "idle_ttl_ms": number | null; "agent": string | null; "labels": Record<string, string>; "mounts": unknown[]; "volumes": unknown[]; "secrets": unknown[]; "execs_live": number; "created_at": string; "started_at": string | null; "ended_at": string | null; "active_at": string | null; "failure": string | null; };
 export type SandboxList = { "sandboxes": (Sandbox)[]; "cursor": string | null; };
 export type SandboxUpdateInput = { "name"?: string | null; "labels"?: Record<string, unknown> | null; "ttl_ms"?: number | string | null; "idle_ttl_ms"?: number | string | null; "protected"?: boolean | null; "network"?: string | Record<string, unknown> | null; };
 export type SandboxStopInput = { "grace_ms"?: number | string | null; "force"?: boolean | null; };
 export type SandboxRestartInput = { "grace_ms"?: number | string | null; "force"?: boolean | null; };
 export type SandboxStats = { "id": string; "memory_bytes": number; "memory_peak_bytes": number; "cpu_us": number; "pids": number; "oom_kills": number; "disk_bytes": number; "net_rx_bytes": number; "net_tx_bytes": number; };
-export type RunInput = { "name"?: string | null; "command"?: unknown[] | string | null; "cwd"?: string | null; "env"?: Record<string, string> | null; "user"?: string | null; "timeout_ms"?: number | string | null; "stdin"?: string | null; "stdin_base64"?: string | null; "stdin_open"?: boolean | null; "pty"?: boolean | Record<string, unknown> | null; "merge"?: boolean | null; "kill_rest"?: boolean | null; "output_bytes"?: number | string | null; "on_full"?: "drop" | "block" | null; "image"?: string | null; "runtime"?: string | null; "tenant"?: string | null; "memory_bytes"?: number | string | null; "cpu_millis"?: number | null; "pids"?: number | null; "disk_bytes"?: number | string | null; "nofile"?: number | null; "nesting"?: boolean | null; "relay"?: boolean | null; "process_api"?: boolean | null; "hub"?: boolean | null; "rootfs"?: "rw" | "ro" | null; "upper"?: "disk" | "memory" | null; "network"?: string | Record<string, unknown> | null; "allow"?: (string)[] | null; "syscalls"?: "narrow" | "wide" | null; "require_limits"?: boolean | null; "agent"?: string | null; "labels"?: Record<string, string> | null; "mounts"?: unknown[] | null; "volumes"?: unknown[] | null; "secrets"?: unknown[] | null; "secret"?: (string)[] | null; };
+export type RunInput = { "name"?: string | null; "command"?: unknown[] | string | null; "cwd"?: string | null; "env"?: Record<string, string> | null; "user"?: string | null; "timeout_ms"?: number | string | null; "stdin"?: string | null; "stdin_base64"?: string | null; "stdin_open"?: boolean | null; "pty"?: boolean | Record<string, unknown> | null; "merge"?: boolean | null; "kill_rest"?: boolean | null; "output_bytes"?: number | string | null; "on_full"?: "drop" | "block" | null; "template"?: string | null; "image"?: string | null; "runtime"?: string | null; "tenant"?: string | null; "memory_bytes"?: number | string | null; "cpu_millis"?: number | null; "pids"?: number | null; "disk_bytes"?: number | string | null; "nofile"?: number | null; "nesting"?: boolean | null; "relay"?: boolean | null; "process_api"?: boolean | null; "hub"?: boolean | null; "rootfs"?: "rw" | "ro" | null; "upper"?: "disk" | "memory" | null; "network"?: string | Record<string, unknown> | null; "allow"?: (string)[] | null; "syscalls"?: "narrow" | "wide" | null; "require_limits"?: boolean | null; "agent"?: string | null; "labels"?: Record<string, string> | null; "mounts"?: unknown[] | null; "volumes"?: unknown[] | null; "secrets"?: unknown[] | null; "secret"?: (string)[] | null; };
 export type RunResult = { "id": string; "sandbox": string; "state": "starting" | "running" | "exited" | "failed" | "lost"; "command": (string)[]; "cwd": string | null; "user": string | null; "pty": boolean; "exit_code": number | null; "signal": number | null; "timed_out": boolean; "cancelled": boolean; "oom": boolean; "created_at": string; "started_at": string | null; "ended_at": string | null; "duration_ms": number | null; "stdout_bytes": number; "stderr_bytes": number; "usage": Record<string, unknown> | null; "failure": string | null; "stdout": string | null; "stderr": string | null; "stdout_base64": string | null; "stderr_base64": string | null; "truncated": boolean; "stdout_omitted": number; "stderr_omitted": number; "warnings": (string)[]; };
 export type ExecCreateInput = { "command"?: unknown[] | string | null; "cwd"?: string | null; "env"?: Record<string, string> | null; "user"?: string | null; "timeout_ms"?: number | string | null; "stdin"?: string | null; "stdin_base64"?: string | null; "stdin_open"?: boolean | null; "pty"?: boolean | Record<string, unknown> | null; "merge"?: boolean | null; "kill_rest"?: boolean | null; "output_bytes"?: number | string | null; "on_full"?: "drop" | "block" | null; "background"?: boolean | null; "cancel_on_disconnect"?: boolean | null; };
 export type ExecResult = { "id": string; "sandbox": string; "state": "starting" | "running" | "exited" | "failed" | "lost"; "command": (string)[]; "cwd": string | null; "user": string | null; "pty": boolean; "exit_code": number | null; "signal": number | null; "timed_out": boolean; "cancelled": boolean; "oom": boolean; "created_at": string; "started_at": string | null; "ended_at": string | null; "duration_ms": number | null; "stdout_bytes": number; "stderr_bytes": number; "usage": Record<string, unknown> | null; "failure": string | null; "stdout": string | null; "stderr": string | null; "stdout_base64": string | null; "stderr_base64": string | null; "truncated": boolean; "stdout_omitted": number; "stderr_omitted": number; };
@@ -54,6 +54,9 @@ export type AccessRequestInput = { "public_key": string; "sandbox"?: string | nu
 export type NewCertificate = { "id": string; "serial": number; "state": "active" | "expired" | "revoked"; "owner": string; "tenant": string | null; "sandbox": string | null; "principals": (string)[]; "fingerprint": string; "created_at": string; "expires_at": string; "revoked_at": string | null; "reason": string | null; "certificate": string; };
 export type Certificate = { "id": string; "serial": number; "state": "active" | "expired" | "revoked"; "owner": string; "tenant": string | null; "sandbox": string | null; "principals": (string)[]; "fingerprint": string; "created_at": string; "expires_at": string; "revoked_at": string | null; "reason": string | null; };
 export type CertificateList = { "certificates": (Certificate)[]; "cursor": string | null; };
+export type TemplateCreateInput = { "name": string; "pool"?: number | null; "shared"?: boolean | null; "template"?: string | null; "image"?: string | null; "runtime"?: string | null; "tenant"?: string | null; "memory_bytes"?: number | string | null; "cpu_millis"?: number | null; "pids"?: number | null; "disk_bytes"?: number | string | null; "nofile"?: number | null; "nesting"?: boolean | null; "relay"?: boolean | null; "process_api"?: boolean | null; "hub"?: boolean | null; "rootfs"?: "rw" | "ro" | null; "upper"?: "disk" | "memory" | null; "network"?: string | Record<string, unknown> | null; "allow"?: (string)[] | null; "syscalls"?: "narrow" | "wide" | null; "require_limits"?: boolean | null; "agent"?: string | null; "labels"?: Record<string, string> | null; "mounts"?: unknown[] | null; "volumes"?: unknown[] | null; "secrets"?: unknown[] | null; "secret"?: (string)[] | null; "ttl_ms"?: number | string | null; "idle_ttl_ms"?: number | string | null; "protected"?: boolean | null; "env"?: Record<string, string> | null; };
+export type Template = { "id": string; "name": string; "tenant": string | null; "owner": string; "shared": boolean; "pool": number; "fields": Record<string, unknown>; "warnings": (string)[]; "created_at": string; };
+export type TemplateList = { "templates": (Template)[]; "cursor": string | null; };
 export type VolumeCreateInput = { "name": string; "tenant"?: string | null; "kind"?: "disk" | "tmpfs" | null; "size_bytes"?: number | string | null; "shared"?: boolean | null; };
 export type Volume = { "id": string; "name": string; "tenant": string | null; "kind": "disk" | "tmpfs"; "owner": string; "shared": boolean; "size_bytes": number | null; "used_bytes": number | null; "used_by": number; "created_at": string; };
 export type VolumeList = { "volumes": (Volume)[]; "cursor": string | null; };
@@ -107,7 +110,7 @@ export type Message = { "id": string; "from": string; "to": string; "type": stri
 export type MessageList = { "messages": (Message)[]; "cursor": string | null; };
 export type MessageEdge = { "from": string; "to": string; "count": number; };
 export type MessageEdgeList = { "edges": (MessageEdge)[]; "cursor": string | null; };
-export type ApprovalAskInput = { "question": string; "kind"?: "ask" | "destructive" | "sensitive" | "irreversible" | null; "action"?: string | null; "arguments"?: Record<string, unknown> | null; "sandbox"?: string | null; "note"?: string | null; "urgency"?: "low" | "medium" | "high" | null; "alternatives"?: (string)[] | null; "attachments"?: unknown[] | null; "people"?: number | null; "expires_ms"?: number | string | null; "key"?: string | null; "wait_ms"?: number | string | null; };
+export type ApprovalAskInput = { "question": string; "kind"?: "ask" | "destructive" | "sensitive" | "irreversible" | null; "action"?: string | null; "refused"?: string | null; "arguments"?: Record<string, unknown> | null; "sandbox"?: string | null; "note"?: string | null; "urgency"?: "low" | "medium" | "high" | null; "alternatives"?: (string)[] | null; "attachments"?: unknown[] | null; "people"?: number | null; "expires_ms"?: number | string | null; "key"?: string | null; "wait_ms"?: number | string | null; };
 export type Approval = { "id": string; "kind": "proposal" | "egress" | "ask" | "destructive" | "sensitive" | "irreversible"; "state": "pending" | "approved" | "rejected" | "closed" | "expired" | "cancelled"; "question": string; "urgency": "low" | "medium" | "high"; "asker": string | null; "agent": string | null; "action": string; "arguments": Record<string, unknown> | null; "hash": string | null; "alternatives": (string)[]; "choice": string | null; "attachments": unknown[]; "people": number; "votes": number; "sandbox": string | null; "host": string | null; "port": number | null; "scope": "once" | "sandbox" | "always" | "time" | "rule" | null; "project": string | null; "task_id": string | null; "to": string | null; "note": string; "key": string | null; "decided_by": string | null; "reason": string; "created_at": string; "decided_at": string | null; "expires_at": string | null; "grant"?: Record<string, unknown> | null; };
 export type ApprovalList = { "approvals": (Approval)[]; "cursor": string | null; };
 export type ApprovalAnswersInput = { "answers": unknown[]; };
@@ -116,6 +119,16 @@ export type ApprovalDenyInput = { "reason"?: string | null; "choice"?: string | 
 export type ApprovalCancelInput = { "reason"?: string | null; };
 export type Grant = { "id": string; "approval": string; "asker": string; "operation": string; "hash": string | null; "sandbox": string | null; "pattern": string | null; "uses": number | null; "used": number; "left_ms": number; "expires_at": string; "created_by": string; "created_at": string; };
 export type GrantList = { "grants": (Grant)[]; "cursor": string | null; };
+export type GateAddInput = { "operation": string; "role"?: "observer" | "agent" | "operator" | "admin" | null; "label"?: string | null; "command"?: string | null; "path"?: string | null; "people"?: number | null; "reason"?: string | null; };
+export type Gate = { "id": string; "operation": string; "role": "observer" | "agent" | "operator" | "admin" | null; "label": string | null; "command": string | null; "path": string | null; "people": number; "reason": string; "created_by": string; "created_at": string; };
+export type GateList = { "gates": (Gate)[]; "cursor": string | null; };
+export type WebhookAddInput = { "url": string; "types"?: (string)[] | null; };
+export type NewWebhook = { "id": string; "url": string; "types": (string)[]; "done_seq": number; "created_by": string; "created_at": string; "secret": string; };
+export type Webhook = { "id": string; "url": string; "types": (string)[]; "done_seq": number; "created_by": string; "created_at": string; };
+export type WebhookList = { "webhooks": (Webhook)[]; "cursor": string | null; };
+export type WebhookTest = { "delivered": boolean; "status": number; "error": string; };
+export type Delivery = { "seq": number; "type": string; "state": "delivered" | "failing" | "dead"; "attempts": number; "status": number; "error": string; "at": string; };
+export type DeliveryList = { "deliveries": (Delivery)[]; "cursor": string | null; };
 export type Error = { "error": { "code": "invalid" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "conflict" | "gone" | "precondition" | "too_large" | "uri_too_long" | "headers_too_large" | "media_type" | "range" | "expectation" | "limit" | "timeout" | "cancelled" | "unavailable" | "full" | "unsupported" | "internal"; "message": string; "object"?: string; "hint"?: string; }; };
 export interface Operations {
   serverInfo: { args: {  }; body: undefined; reply: ServerInfo };
@@ -200,6 +213,10 @@ export interface Operations {
   accessList: { args: { "sandbox"?: string; "state"?: "active" | "expired" | "revoked"; "limit"?: number; "cursor"?: string; }; body: undefined; reply: CertificateList };
   accessGet: { args: { "id": string; }; body: undefined; reply: Certificate };
   accessRevoke: { args: { "id": string; "reason"?: string; }; body: undefined; reply: Certificate };
+  templateCreate: { args: {  }; body: TemplateCreateInput; reply: Template };
+  templateList: { args: { "tenant"?: string; "limit"?: number; "cursor"?: string; }; body: undefined; reply: TemplateList };
+  templateGet: { args: { "id": string; "tenant"?: string; }; body: undefined; reply: Template };
+  templateRemove: { args: { "id": string; "tenant"?: string; }; body: undefined; reply: undefined };
   volumeCreate: { args: {  }; body: VolumeCreateInput; reply: Volume };
   volumeList: { args: { "tenant"?: string; "limit"?: number; "cursor"?: string; }; body: undefined; reply: VolumeList };
   volumeGet: { args: { "id": string; "tenant"?: string; }; body: undefined; reply: Volume };
@@ -266,6 +283,14 @@ export interface Operations {
   approvalCancel: { args: { "id": string; }; body: ApprovalCancelInput | null; reply: Approval };
   grantList: { args: { "limit"?: number; "cursor"?: string; }; body: undefined; reply: GrantList };
   grantRevoke: { args: { "id": string; }; body: undefined; reply: undefined };
+  gateAdd: { args: {  }; body: GateAddInput; reply: Gate };
+  gateList: { args: { "limit"?: number; "cursor"?: string; }; body: undefined; reply: GateList };
+  gateRemove: { args: { "id": string; }; body: undefined; reply: undefined };
+  webhookAdd: { args: {  }; body: WebhookAddInput; reply: NewWebhook };
+  webhookList: { args: { "limit"?: number; "cursor"?: string; }; body: undefined; reply: WebhookList };
+  webhookRemove: { args: { "id": string; }; body: undefined; reply: undefined };
+  webhookTest: { args: { "id": string; }; body: undefined; reply: WebhookTest };
+  webhookDeliveries: { args: { "id": string; "state"?: "delivered" | "failing" | "dead"; "limit"?: number; }; body: undefined; reply: DeliveryList };
 }
 /** Method, path and permission of each operation. */
 export const operations: Record<keyof Operations, readonly [string, string, string]> = {
@@ -351,6 +376,10 @@ export const operations: Record<keyof Operations, readonly [string, string, stri
   accessList: ["GET", "/holt/v1/access/certificates", "sandbox.read"],
   accessGet: ["GET", "/holt/v1/access/certificates/{id}", "sandbox.read"],
   accessRevoke: ["DELETE", "/holt/v1/access/certificates/{id}", "sandbox.write"],
+  templateCreate: ["POST", "/holt/v1/templates", "sandbox.write"],
+  templateList: ["GET", "/holt/v1/templates", "sandbox.read"],
+  templateGet: ["GET", "/holt/v1/templates/{id}", "sandbox.read"],
+  templateRemove: ["DELETE", "/holt/v1/templates/{id}", "sandbox.write"],
   volumeCreate: ["POST", "/holt/v1/volumes", "sandbox.write"],
   volumeList: ["GET", "/holt/v1/volumes", "sandbox.read"],
   volumeGet: ["GET", "/holt/v1/volumes/{id}", "sandbox.read"],
@@ -417,4 +446,12 @@ export const operations: Record<keyof Operations, readonly [string, string, stri
   approvalCancel: ["POST", "/holt/v1/approvals/{id}/cancel", "ask"],
   grantList: ["GET", "/holt/v1/grants", "ask.read"],
   grantRevoke: ["DELETE", "/holt/v1/grants/{id}", "team.rule"],
+  gateAdd: ["POST", "/holt/v1/gates", "team.rule"],
+  gateList: ["GET", "/holt/v1/gates", "read"],
+  gateRemove: ["DELETE", "/holt/v1/gates/{id}", "team.rule"],
+  webhookAdd: ["POST", "/holt/v1/webhooks", "admin"],
+  webhookList: ["GET", "/holt/v1/webhooks", "admin"],
+  webhookRemove: ["DELETE", "/holt/v1/webhooks/{id}", "admin"],
+  webhookTest: ["POST", "/holt/v1/webhooks/{id}/test", "admin"],
+  webhookDeliveries: ["GET", "/holt/v1/webhooks/{id}/deliveries", "admin"],
 };
