@@ -252,7 +252,8 @@ static int check_spec(const struct templates *l, const struct template_spec *spe
         return err_set(e, ERR_INVALID, 0, "field 'name': 1 to %d characters", NAME_MAX_LEN);
     if (l->count >= TEMPLATES_MAX) {
         err_set(e, ERR_LIMIT, 0, "there are %zu templates already", l->count);
-        return err_hint(e, "remove some (holt template ls, holt template rm)");
+        return err_limit_fixed(e, TEMPLATES_MAX,
+                               "remove some (holt template ls, holt template rm)");
     }
     if (!other)
         return 0;
