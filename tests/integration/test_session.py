@@ -242,7 +242,8 @@ def test_the_same_after_a_kill_of_holtd(tmp_path):
         after = s.wait_screen(lambda x: x["offset"] >= before["offset"])
         assert {k: after[k] for k in before} == before
         assert s.screen(history="true")["text"] == history
-        assert (s.get()["rows"], s.get()["cols"], s.get()["name"], s.get()["state"]) == (12, 50, "kept", "running")
+        wait_for(lambda: s.get()["state"] == "running")  # once init has answered
+        assert (s.get()["rows"], s.get()["cols"], s.get()["name"]) == (12, 50, "kept")
         s.send("echo and on\n")
         s.wait_text("and on\n")
         s.kill()

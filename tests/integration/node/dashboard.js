@@ -65,7 +65,9 @@ const scenarios = {
     await box.locator('a').click();
     const seen = [];
     for (const [button, state] of plan.steps) {
+      const ended = page.waitForResponse((r) => r.request().method() === 'POST' && /\/(stop|start|restart|pause|resume)$/.test(r.url()));
       await box.locator('button', { hasText: new RegExp(`^${button}$`) }).click();
+      await ended;
       await box.locator('.state', { hasText: state }).waitFor();
       seen.push(state);
     }
