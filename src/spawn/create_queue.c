@@ -47,7 +47,7 @@ static int check_sizes(const struct spawn_create *c, struct err *e)
     while (wire_rows_next(&spawn_mount_row_layout, &rows, &row))
         if (row.kind == SPAWN_MOUNT_OWN && row.size > 0 && !disk_has_room(row.size))
             return err_set(e, ERR_INVALID, 0,
-                           "mount '" STR_FMT "': %llu bytes are more than the whole disk has",
+                           "mount '" STR_FMT "': %llu bytes are more than the size of the disk",
                            STR_ARG(row.target), (unsigned long long)row.size);
     return 0;
 }

@@ -193,6 +193,7 @@ def test_roles(holtd, box):
         assert boss.wait_for("error")["error"]["code"] == "forbidden"
 
 
+@pytest.mark.slow  # much output, and limits of time
 def test_updates_are_few_and_endless_output_does_not_starve_them(holtd, box):
     s = Session(holtd, box, "busy", ["sh", "-c", "i=0; while :; do i=$((i+1)); echo line $i; done"])
     with s.watch(raw="false", screen="true", updates=5) as w:
@@ -209,6 +210,7 @@ def test_updates_are_few_and_endless_output_does_not_starve_them(holtd, box):
     s.kill()
 
 
+@pytest.mark.slow  # much output, and limits of time
 def test_a_stalled_reader_loses_nothing_but_time(holtd, box):
     s = Session(holtd, box, "flood", ["sh", "-c", "read x; seq 1 1500000; echo done; sleep 1000"], rows=24)
     with s.watch(role="controller", name="w", screen="true") as slow, s.watch(screen="true", raw="false") as quick:
