@@ -1,11 +1,10 @@
 /* access: operations on SSH certificates. */
 #include "ops/access.h"
+#include "ops/rows.h"
 
 const char *const op_certificate_states[] = {"active", "expired", "revoked", NULL};
 
 /* clang-format off */
-#define IN(fields, structure) .in = fields, .in_count = ARRAY_LEN(fields), .in_size = sizeof(structure)
-#define OUT(fields, name) .out = fields, .out_count = ARRAY_LEN(fields), .schema = name
 #define CERTIFICATES "/holt/v1/access/certificates"
 #define ID_EXAMPLE .example = "ac_01k4r8w2m9h5t7c3xqvd"
 #define CERTIFICATE_REPLY \

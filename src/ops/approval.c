@@ -1,5 +1,6 @@
 /* approval: operations on questions to people and on grants. */
 #include "ops/approval.h"
+#include "ops/rows.h"
 
 #include "ops/token.h"
 
@@ -12,8 +13,6 @@ const char *const op_ask_kinds[] = {"ask", "destructive", "sensitive", "irrevers
 const char *const op_urgencies[] = {"low", "medium", "high", NULL};
 
 /* clang-format off */
-#define IN(fields, structure) .in = fields, .in_count = ARRAY_LEN(fields), .in_size = sizeof(structure)
-#define OUT(fields, name) .out = fields, .out_count = ARRAY_LEN(fields), .schema = name
 #define APPROVALS "/holt/v1/approvals"
 #define GRANTS "/holt/v1/grants"
 #define TIME_EXAMPLE .example = "2026-01-02T03:04:05.678Z"

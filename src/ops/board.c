@@ -1,13 +1,12 @@
 /* board: operations on projects, their files and tasks. */
 #include "ops/board.h"
+#include "ops/rows.h"
 
 const char *const op_card_statuses[] = {"backlog", "ready", "in_progress", "in_review",
                                         "blocked", "done",  NULL};
 const char *const op_priorities[] = {"P0", "P1", "P2", "P3", NULL};
 
 /* clang-format off */
-#define IN(fields, structure) .in = fields, .in_count = ARRAY_LEN(fields), .in_size = sizeof(structure)
-#define OUT(fields, name) .out = fields, .out_count = ARRAY_LEN(fields), .schema = name
 #define PROJECTS "/holt/v1/projects"
 #define TASKS "/holt/v1/tasks"
 #define TIME_EXAMPLE .example = "2026-01-02T03:04:05.678Z"

@@ -1,13 +1,12 @@
 /* team: operations on agents and messages. */
 #include "ops/team.h"
+#include "ops/rows.h"
 
 const char *const op_agent_modes[] = {"manual", "advisory", "fully_autonomous", NULL};
 const char *const op_agent_statuses[] = {"offline", "online",  "busy", "stalled",
                                          "paused",  "revoked", NULL};
 
 /* clang-format off */
-#define IN(fields, structure) .in = fields, .in_count = ARRAY_LEN(fields), .in_size = sizeof(structure)
-#define OUT(fields, name) .out = fields, .out_count = ARRAY_LEN(fields), .schema = name
 #define AGENTS "/holt/v1/agents"
 #define TIME_EXAMPLE .example = "2026-01-02T03:04:05.678Z"
 #define NAME(structure, words) \
