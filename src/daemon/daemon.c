@@ -9,6 +9,7 @@
 #include "core/access/access.h"
 #include "core/ask/ask.h"
 #include "core/blob.h"
+#include "core/exec/exec.h"
 #include "core/identity/tenant.h"
 #include "core/network/authority.h"
 #include "core/network/secret.h"
@@ -481,6 +482,7 @@ static int open_sandboxes(struct daemon *d, struct err *e)
             &(struct sandboxes_config){.loop = &d->loop,
                                        .store = d->store,
                                        .events = d->events,
+                                       .commands = &exec_commands,
                                        .drivers = d->drivers,
                                        .try_drivers = d->tries,
                                        .state = c->state,

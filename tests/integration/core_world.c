@@ -18,6 +18,7 @@ void world_open(struct world *w)
 {
     AUTO(mem_free) char *url = xasprintf("sqlite:%s/holt.db", w->dir);
     const struct sandboxes_config c = {.loop = &w->loop,
+                                       .commands = &exec_commands,
                                        .drivers = w->drivers,
                                        .state = w->dir,
                                        .bindir = w->bindir,

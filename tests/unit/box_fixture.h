@@ -84,6 +84,7 @@ static inline void open_all(struct fixture *f)
     ground_open(&f->g);
     assert_int_equal(sandboxes_open(&(struct sandboxes_config){.loop = &f->g.loop,
                                                                .store = f->g.store,
+                                                               .commands = &exec_commands,
                                                                .drivers = drivers,
                                                                .state = f->g.dir,
                                                                .node = "n",

@@ -5,8 +5,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/point.h"
+#include "core/exec/exec_internal.h"
 #include "core/exec/output_share.h"
-#include "core/sandbox/sandbox_internal.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -26,34 +26,22 @@ const struct sm_state exec_states[] = {
 };
 _Static_assert(ARRAY_LEN(exec_states) == EXEC_STATE_COUNT, "a state without a row");
 
-/* --- moments --- */
-
-int64_t sandboxes_moment(struct sandboxes *all)
-{
-    all->moment_us = i64_max(clock_wall_us(), all->moment_us + 1);
-    return all->moment_us;
-}
-
-void sandboxes_moment_was(struct sandboxes *all, int64_t us)
-{
-    all->moment_us = i64_max(all->moment_us, us);
-}
-
 /* --- the object --- */
 
 static void exec_count_live(struct exec *x, int by)
 {
-    struct sandbox *s = x->sandbox;
+    struct sandbox_commands *c = &x->set->counts;
 
-    s->execs_live += (size_t)by;
+    c->live += (size_t)by;
     if (x->flags & EXEC_STANDING)
-        s->execs_standing += (size_t)by;
+        c->standing += (size_t)by;
 }
 
 /* What must hold when it has moved; aborts: a fault of ours. */
 static void exec_verify(const struct exec *x)
 {
-    assert(x->refs > 0 && x->sandbox->refs > 0);
+    assert(x->refs > 0 && x->set == exec_set_of(x->sandbox));
+    assert(x->set->counts.live <= x->set->count);
     assert(!x->ended_saved); /* an end that was committed is never left */
     if (x->sm.state == EXEC_RUNNING)
         assert(x->started_ms > 0);
@@ -69,7 +57,7 @@ static void exec_moved(struct sm *m, int from)
         if (x->started_ms == 0)
             x->started_ms = clock_wall_ms();
     } else if (from <= EXEC_RUNNING) {
-        x->ended_us = sandboxes_moment(x->sandbox->all);
+        x->ended_us = execs_moment(x->set->all);
         if (x->duration_ms == 0 && x->started_ms > 0)
             x->duration_ms = i64_max(x->ended_us / 1000 - x->started_ms, 0);
         exec_count_live(x, -1);
@@ -82,9 +70,11 @@ static void exec_moved(struct sm *m, int from)
 struct exec *exec_new(struct sandbox *s, const char *id)
 {
     struct exec *x = xzalloc(sizeof *x);
-    AUTO(mem_free) char *path = xasprintf("%s/execs/%s/%s.log", s->all->state, s->id, id);
+    struct exec_set *set = exec_set_of(s);
+    AUTO(mem_free) char *path = xasprintf("%s/%s/%s.log", set->all->dir, sandbox_id(s), id);
 
     x->refs = 1;
+    x->set = set;
     x->sandbox = sandbox_ref(s);
     x->sm = (struct sm){.table = exec_states, .on_move = exec_moved, .state = EXEC_STARTING};
     x->exit_code = -1;
@@ -95,7 +85,7 @@ struct exec *exec_new(struct sandbox *s, const char *id)
     list_init(&x->share_link);
     list_init(&x->readers);
     list_init(&x->waits);
-    exec_log_init(&x->log, path, s->all->output_bytes);
+    exec_log_init(&x->log, path, set->all->output_bytes);
     return x;
 }
 
@@ -142,10 +132,8 @@ bool exec_is_live(const struct exec *x)
 
 void exec_add(struct exec *x)
 {
-    struct sandbox *s = x->sandbox;
-
-    list_push(&s->execs, &x->link);
-    s->exec_count++;
+    list_push(&x->set->list, &x->link);
+    x->set->count++;
     if (exec_is_live(x))
         exec_count_live(x, 1);
     output_share_join(x);
@@ -180,11 +168,12 @@ void exec_forget(struct exec *x)
     output_share_leave(x);
     list_unlink(&x->unsafe);
     list_unlink(&x->link);
-    journals_wake(x->sandbox);
-    x->sandbox->exec_count--;
-    if (x->sandbox->all->closed) /* it continues without us, and clients are notified */
+    journals_wake(x->set);
+    assert(x->set->count > 0);
+    x->set->count--;
+    if (execs_are_closed(x->set->all)) /* it continues without us, and clients are notified */
         gone = (struct err){.code = ERR_CANCELLED, .msg = "holtd is stopping"};
-    else if (x->sm.state == EXEC_STARTING && x->sandbox->in_list)
+    else if (x->sm.state == EXEC_STARTING && sandbox_is_listed(x->sandbox))
         gone =
             (struct err){.code = ERR_UNAVAILABLE, .msg = "holtd ended before the command started"};
     if (exec_is_live(x)) {
@@ -193,7 +182,7 @@ void exec_forget(struct exec *x)
             TAKE(x->started)(x->started_arg, NULL, &gone);
         readers_end(x, &gone);
         waits_end(x, &gone);
-    } else if (x->sandbox->all->closed) {
+    } else if (execs_are_closed(x->set->all)) {
         readers_end(x, &gone);
         waits_end(x, &gone);
     }
@@ -212,17 +201,17 @@ const char *exec_state_name(enum exec_state s)
 
 struct exec *exec_find(struct sandbox *s, struct str id, struct err *e)
 {
-    LIST_EACH (&s->execs, node) {
+    LIST_EACH (&exec_set_of(s)->list, node) {
         struct exec *x = LIST_ENTRY(node, struct exec, link);
 
         if (str_eq_c(id, x->id))
             return x;
     }
-    err_set(e, ERR_NOT_FOUND, 0, "sandbox '%s' has no command '" STR_FMT "'", s->id,
+    err_set(e, ERR_NOT_FOUND, 0, "sandbox '%s' has no command '" STR_FMT "'", sandbox_id(s),
             (int)size_min(id.n, 64), id.p ? id.p : "");
-    err_object(e, "sandbox", s->id);
-    err_hint(e, "holt ps %s lists them; only the newest %lld are kept", s->id,
-             (long long)s->all->execs_max);
+    err_object(e, "sandbox", sandbox_id(s));
+    err_hint(e, "holt ps %s lists them; only the newest %lld are kept", sandbox_id(s),
+             (long long)exec_set_of(s)->all->execs_max);
     return NULL;
 }
 
@@ -230,7 +219,7 @@ struct exec *exec_newest(struct sandbox *s, struct err *e)
 {
     struct exec *found = NULL;
 
-    LIST_EACH (&s->execs, node) {
+    LIST_EACH (&exec_set_of(s)->list, node) {
         struct exec *x = LIST_ENTRY(node, struct exec, link);
 
         if (!found || strcmp(x->id, found->id) > 0)
@@ -238,9 +227,9 @@ struct exec *exec_newest(struct sandbox *s, struct err *e)
     }
     if (found)
         return found;
-    err_set(e, ERR_NOT_FOUND, 0, "sandbox '%s' has not run any command yet", s->id);
-    err_object(e, "sandbox", s->id);
-    err_hint(e, "run one: holt exec %s -- COMMAND", s->id);
+    err_set(e, ERR_NOT_FOUND, 0, "sandbox '%s' has not run any command yet", sandbox_id(s));
+    err_object(e, "sandbox", sandbox_id(s));
+    err_hint(e, "run one: holt exec %s -- COMMAND", sandbox_id(s));
     return NULL;
 }
 
@@ -248,7 +237,7 @@ struct exec *exec_named(struct sandbox *s, struct str name)
 {
     struct exec *found = NULL;
 
-    LIST_EACH (&s->execs, node) {
+    LIST_EACH (&exec_set_of(s)->list, node) {
         struct exec *x = LIST_ENTRY(node, struct exec, link);
 
         if (name.n == 0 || !x->name || !str_eq_c(name, x->name))
@@ -261,7 +250,7 @@ struct exec *exec_named(struct sandbox *s, struct str name)
 
 struct exec *exec_next(struct sandbox *s, struct str after)
 {
-    LIST_EACH (&s->execs, node) {
+    LIST_EACH (&exec_set_of(s)->list, node) {
         struct exec *x = LIST_ENTRY(node, struct exec, link);
         struct str id = str_of(x->id);
         int order = memcmp(id.p, after.p ? after.p : "", size_min(id.n, after.n));
@@ -283,7 +272,7 @@ void exec_info(const struct exec *x, struct exec_info *ret)
 
     *ret = (struct exec_info){
         .id = x->id,
-        .sandbox = x->sandbox->id,
+        .sandbox = sandbox_id(x->sandbox),
         .state = (enum exec_state)x->sm.state,
         .argv = x->argv,
         .argc = x->argc,
@@ -342,19 +331,19 @@ static void end_saved(struct exec *x, const struct err *e)
     point_reached("end saved");
     if (x->ch) {
         guest_exec_forget(TAKE(x->ch));
-    } else if (sandbox_is_linked(s) && (x->listed || x->sm.state != EXEC_LOST)) {
+    } else if (sandbox_link(s) && (x->listed || x->sm.state != EXEC_LOST)) {
         const struct guest_exec_row row = {.id = str_of(x->id),
                                            .out_end = (uint64_t)x->log.end[LOG_OUT],
                                            .err_end = (uint64_t)x->log.end[LOG_ERR]};
 
-        link_forget(s, &row);
+        exec_set_forget(x->set, &row);
     }
     if (x->flags & EXEC_ROW_OUTPUT)
         exec_log_unlink(&x->log);
     x->idle_since_ms = clock_mono_ms();
     exec_tell_started(x, e);
     exec_wake(x);
-    journals_wake(s);
+    journals_wake(x->set);
     sandbox_exec_over(s);
 }
 
@@ -419,7 +408,6 @@ static void kill_done(void *arg, const struct err *e)
 static void kill_late(struct timer *t)
 {
     struct exec *x = CONTAINER_OF(t, struct exec, deadline);
-    struct sandbox *s = x->sandbox;
 
     if (!exec_is_live(x))
         return;
@@ -428,11 +416,11 @@ static void kill_late(struct timer *t)
                                 : "it was killed, but its end was not reported");
         return;
     }
-    if (s->driver && !x->no_room) /* init cannot report its end now */
-        s->driver->ops->kill(s->driver, s->id, x->kills == 1 ? DRIVER_WORK : DRIVER_ALL, kill_done,
-                             exec_ref(x));
+    if (!x->no_room && /* init cannot report its end now */
+        !sandbox_kill(x->sandbox, x->kills == 1 ? DRIVER_WORK : DRIVER_ALL, kill_done, exec_ref(x)))
+        exec_unref(x);
     x->kills++;
-    timer_set(s->all->timers, &x->deadline, clock_mono_ms() + LATE_MS, kill_late);
+    timer_set(x->set->all->timers, &x->deadline, clock_mono_ms() + LATE_MS, kill_late);
 }
 
 void exec_kill(struct exec *x, uint32_t flag)
@@ -449,7 +437,7 @@ void exec_kill(struct exec *x, uint32_t flag)
     if (x->kills > 0)
         return;
     x->kills = 1;
-    timer_set(x->sandbox->all->timers, &x->deadline, clock_mono_ms() + LATE_MS, kill_late);
+    timer_set(x->set->all->timers, &x->deadline, clock_mono_ms() + LATE_MS, kill_late);
     exec_log_read_on(x);
 }
 
@@ -467,8 +455,7 @@ void exec_arm(struct exec *x)
     left = x->started_ms + x->timeout_ms - clock_wall_ms();
     /* A changed clock must not extend a deadline beyond the requested time. */
     left = i64_max(0, i64_min(left, x->timeout_ms));
-    timer_set(x->sandbox->all->timers, &x->deadline, i64_max(clock_mono_ms() + left, 1),
-              deadline_due);
+    timer_set(x->set->all->timers, &x->deadline, i64_max(clock_mono_ms() + left, 1), deadline_due);
 }
 
 /* --- starting --- */
@@ -488,8 +475,8 @@ static void start_saved(struct exec *x, const struct err *e)
         return;
     }
     x->row = ROW_SAVED;
-    journals_wake(x->sandbox);
-    if (x->start && !x->ch && sandbox_is_linked(x->sandbox))
+    journals_wake(x->set);
+    if (x->start && !x->ch && sandbox_link(x->sandbox))
         exec_send_start(x);
     exec_started_if_all(x);
 }
@@ -510,8 +497,8 @@ void exec_begin(struct exec *x, const char *actor)
     exec_add(x);
     sandbox_touch(s);
     exec_save(x, "exec.started", actor, start_saved);
-    timer_set(s->all->timers, &x->begin, clock_mono_ms() + BEGIN_MS, begin_late);
-    if (sandbox_is_linked(s) && !exec_waits_for_row(x))
+    timer_set(x->set->all->timers, &x->begin, clock_mono_ms() + BEGIN_MS, begin_late);
+    if (sandbox_link(s) && !exec_waits_for_row(x))
         exec_send_start(x);
 }
 

@@ -10,6 +10,8 @@
 
 struct exec;
 
+extern const struct commands_ops exec_commands; /* for sandboxes_open */
+
 enum exec_state {
     EXEC_STARTING,
     EXEC_RUNNING,

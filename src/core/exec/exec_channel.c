@@ -1,6 +1,6 @@
 /* exec_channel: a command's channel to init: output, input, start, exit. */
+#include "core/exec/exec_internal.h"
 #include "core/exec/output_share.h"
-#include "core/sandbox/sandbox_internal.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -39,7 +39,7 @@ static void log_failed(struct exec *x, const struct err *e)
              LOG_E(e));
     x->no_room = true;
     exec_detach(x);
-    timer_set(x->sandbox->all->timers, &x->check, clock_mono_ms() + AGAIN_MS, exec_attach_again);
+    timer_set(x->set->all->timers, &x->check, clock_mono_ms() + AGAIN_MS, exec_attach_again);
 }
 
 int exec_spill(struct exec *x)
@@ -47,8 +47,8 @@ int exec_spill(struct exec *x)
     struct err e = {0};
 
     list_unlink(&x->unsafe);
-    x->sandbox->has_logs = true;
-    if (space_ask(x->sandbox->all->space, buf_len(&x->log.mem), &e) < 0 ||
+    x->set->has_logs = true;
+    if (space_ask(x->set->all->space, buf_len(&x->log.mem), &e) < 0 ||
         exec_log_spill(&x->log, &e) < 0) {
         log_failed(x, &e);
         return -1;
@@ -62,7 +62,7 @@ int exec_spill(struct exec *x)
 
 static void spill_due(struct timer *t)
 {
-    struct sandboxes *all = CONTAINER_OF(t, struct sandboxes, spill);
+    struct execs *all = CONTAINER_OF(t, struct execs, spill);
     int64_t now = clock_mono_ms();
 
     LIST_EACH (&all->unsafe, node) {
@@ -79,7 +79,7 @@ static void spill_due(struct timer *t)
 /* In memory only: init has the other copy, for a moment. */
 static void wait_for_spill(struct exec *x)
 {
-    struct sandboxes *all = x->sandbox->all;
+    struct execs *all = x->set->all;
 
     if (!list_is_empty(&x->unsafe))
         return;
@@ -95,14 +95,14 @@ static int append(struct exec *x, enum log_stream s, struct str bytes, struct lo
 {
     size_t in_mem = buf_len(&x->log.mem) + bytes.n + LOG_HEAD;
     bool to_file = x->log.in_file || in_mem > LOG_SMALL;
-    int64_t moment = sandboxes_moment(x->sandbox->all);
+    int64_t moment = execs_moment(x->set->all);
 
     *ret = exec_log_cut(&x->log, s, moment, bytes);
-    if (to_file && space_ask(x->sandbox->all->space, bytes.n, e) < 0)
+    if (to_file && space_ask(x->set->all->space, bytes.n, e) < 0)
         return -1;
     if (exec_log_append(&x->log, s, &moment, bytes, e) < 0)
         return -1;
-    sandboxes_moment_was(x->sandbox->all, moment);
+    execs_moment_was(x->set->all, moment);
     return 0;
 }
 
@@ -134,7 +134,7 @@ static void on_output(struct guest_exec *ch, enum guest_stream gs, uint64_t offs
         wait_for_spill(x);
     } else {
         list_unlink(&x->unsafe);
-        x->sandbox->has_logs = true;
+        x->set->has_logs = true;
         output_share_count(x);
     }
     (void)exec_ref(x); /* a reader may end anything */
@@ -142,7 +142,7 @@ static void on_output(struct guest_exec *ch, enum guest_stream gs, uint64_t offs
         readers_offer(x, &added);
     if (x->log.in_file && exec_is_live(x) && !is_full(x))
         ack_all(x);
-    journals_wake(x->sandbox);
+    journals_wake(x->set);
     exec_unref(x);
 }
 
@@ -284,16 +284,7 @@ static bool was_oom(const struct ending *end)
     const struct exec *x = end->x;
 
     return end->code == 128 + SIGKILL && x->kills == 0 &&
-           x->sandbox->oom_ms >= x->created_us / 1000;
-}
-
-/* The runtime's report takes another way than init's, and may arrive later. */
-static bool oom_may_come(const struct ending *end)
-{
-    const struct sandbox *s = end->x->sandbox;
-
-    return end->code == 128 + SIGKILL && end->x->kills == 0 && s->traits.limits.memory_bytes > 0 &&
-           (s->enforced & LIMIT_MEMORY) && s->driver && s->driver->ops->ooms;
+           sandbox_oom_ms(x->sandbox) >= x->created_us / 1000;
 }
 
 static void ooms_told(void *arg, const struct err *e)
@@ -302,11 +293,28 @@ static void ooms_told(void *arg, const struct err *e)
     struct exec *x = end->x;
 
     (void)e; /* then there is no better information */
-    if (exec_is_live(x) && !x->sandbox->all->closed) {
+    if (exec_is_live(x) && !execs_are_closed(x->set->all)) {
         x->flags |= was_oom(end) ? EXEC_OOM : 0;
         end_as_told(end);
     }
     exec_unref(x);
+}
+
+/* The runtime's report of an OOM kill takes another way than init's, and may arrive later: waits
+ * for it.  init keeps the end until we have stored it: after a crash it is reported again. */
+static bool oom_may_come(const struct ending *end)
+{
+    struct ending *later;
+
+    if (end->code != 128 + SIGKILL || end->x->kills > 0)
+        return false;
+    later = xmemdup(end, sizeof *end);
+    (void)exec_ref(end->x);
+    if (sandbox_ooms(end->x->sandbox, ooms_told, later))
+        return true;
+    exec_unref(end->x);
+    mem_free(later);
+    return false;
 }
 
 static void on_exited(struct guest_exec *ch, const struct guest_exec_exit *how)
@@ -331,15 +339,10 @@ static void on_exited(struct guest_exec *ch, const struct guest_exec_exit *how)
     else
         x->flags &= ~(uint32_t)EXEC_TIMED_OUT; /* it ended by itself before the kill */
     x->flags |= how->oom || was_oom(&end) ? EXEC_OOM : 0;
-    if ((x->flags & EXEC_OOM) || !oom_may_come(&end)) {
+    if (!(x->flags & EXEC_OOM) && oom_may_come(&end))
+        timer_stop(&x->deadline);
+    else
         end_as_told(&end);
-        return;
-    }
-    timer_stop(&x->deadline);
-    /* init keeps its end until we have stored it: after a crash it is reported again */
-    (void)exec_ref(x);
-    x->sandbox->driver->ops->ooms(x->sandbox->driver, x->sandbox->id, ooms_told,
-                                  xmemdup(&end, sizeof end));
 }
 
 /* Only this channel was closed, since the connection still exists. */
@@ -347,7 +350,7 @@ static void gone_check(struct timer *t)
 {
     struct exec *x = CONTAINER_OF(t, struct exec, check);
 
-    if (!exec_is_live(x) || x->ch || !sandbox_is_linked(x->sandbox))
+    if (!exec_is_live(x) || x->ch || !sandbox_link(x->sandbox))
         return;
     if (x->start)
         exec_fail(x, &x->gone);
@@ -362,7 +365,7 @@ static void on_gone(struct guest_exec *ch, const struct err *e)
     x->ch = NULL;
     x->gone = *e;
     if (exec_is_live(x))
-        timer_set(x->sandbox->all->timers, &x->check, TIMER_SOON, gone_check);
+        timer_set(x->set->all->timers, &x->check, TIMER_SOON, gone_check);
 }
 
 static const struct guest_exec_ops channel_ops = {on_running, on_output, on_stdin_room, on_exited,
@@ -377,7 +380,7 @@ void exec_send_start(struct exec *x)
 {
     struct err e = {0};
 
-    if (guest_exec_start(x->sandbox->guest, x->start, &channel_ops, x, &x->ch, &e) < 0)
+    if (guest_exec_start(sandbox_link(x->sandbox), x->start, &channel_ops, x, &x->ch, &e) < 0)
         exec_fail(x, &e);
 }
 
@@ -388,10 +391,9 @@ static void attach(struct exec *x)
                                         .err_from = (uint64_t)x->log.end[LOG_ERR]};
     struct err e = {0};
 
-    if (guest_exec_attach(x->sandbox->guest, &a, &channel_ops, x, &x->ch, &e) < 0) {
+    if (guest_exec_attach(sandbox_link(x->sandbox), &a, &channel_ops, x, &x->ch, &e) < 0) {
         log_warn("attaching to a command failed; it is retried", LOG_C("exec", x->id), LOG_E(&e));
-        timer_set(x->sandbox->all->timers, &x->check, clock_mono_ms() + AGAIN_MS,
-                  exec_attach_again);
+        timer_set(x->set->all->timers, &x->check, clock_mono_ms() + AGAIN_MS, exec_attach_again);
         return;
     }
     if (x->kills > 0) /* there may have been no channel to send the kill */
@@ -402,7 +404,7 @@ void exec_attach_again(struct timer *t)
 {
     struct exec *x = CONTAINER_OF(t, struct exec, check);
 
-    if (exec_is_live(x) && !x->ch && sandbox_is_linked(x->sandbox))
+    if (exec_is_live(x) && !x->ch && sandbox_link(x->sandbox))
         attach(x);
 }
 

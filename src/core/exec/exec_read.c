@@ -1,5 +1,5 @@
 /* exec_read: readers of a command's output, and waits for its end. */
-#include "core/sandbox/sandbox_internal.h"
+#include "core/exec/exec_internal.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -69,11 +69,11 @@ static void load_done(void *arg, const struct err *e)
     l->x->loading = false;
     if (why.code == ERR_NONE && exec_log_load(&l->x->log, buf_str(&l->records), &why) == 0)
         exec_wake(l->x);
-    journals_wake(l->x->sandbox);
+    journals_wake(l->x->set);
     if (why.code != ERR_NONE) {
         err_wrap(&why, "read the output of '%s'", l->x->id);
         readers_end(l->x, &why);
-        journals_end(l->x->sandbox, &why);
+        journals_end(l->x->set, &why);
     }
     buf_done(&l->records);
     exec_unref(l->x);
@@ -87,7 +87,7 @@ bool exec_is_there(struct exec *x)
 
     if (exec_warm(x, &e) < 0) {
         readers_end(x, &e);
-        journals_end(x->sandbox, &e);
+        journals_end(x->set, &e);
         return false;
     }
     if (x->log.in_file || (int64_t)buf_len(&x->log.mem) == x->log.size)
@@ -98,7 +98,7 @@ bool exec_is_there(struct exec *x)
     l = xzalloc(sizeof *l);
     l->x = exec_ref(x);
     memcpy(l->id, x->id, sizeof l->id);
-    store_read(x->sandbox->all->store, load_work, load_done, l);
+    store_read(x->set->all->store, load_work, load_done, l);
     return false;
 }
 
@@ -191,7 +191,7 @@ static bool tell_block(struct exec_reader *r, size_t *told)
             tell_gap(r, (enum log_stream)s, g->from[s]);
     if (r->ended || r->paused)
         return false;
-    if (exec_log_block(g, &r->pos, r->x->sandbox->all->block, &bytes, &e) < 0) {
+    if (exec_log_block(g, &r->pos, r->x->set->all->block, &bytes, &e) < 0) {
         finish(r, &e);
         return false;
     }
@@ -433,7 +433,7 @@ static void readers_woken(struct timer *t)
 void exec_wake(struct exec *x)
 {
     if (!timer_is_set(&x->tell))
-        timer_set(x->sandbox->all->timers, &x->tell, TIMER_SOON, readers_woken);
+        timer_set(x->set->all->timers, &x->tell, TIMER_SOON, readers_woken);
 }
 
 int exec_beginning(struct exec *x, bool err, size_t max, struct buf *to, struct err *e)

@@ -1,5 +1,5 @@
 /* exec_row: commands as rows and events. */
-#include "core/sandbox/sandbox_internal.h"
+#include "core/exec/exec_internal.h"
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -33,12 +33,12 @@ static void put_all(struct buf *to, const struct exec *x)
 
     jw_object(&w);
     jw_kc(&w, "id", x->id);
-    jw_kc(&w, "sandbox", x->sandbox->id);
+    jw_kc(&w, "sandbox", sandbox_id(x->sandbox));
     jw_kc(&w, "state", sm_name(&x->sm));
     put_spec(&w, x);
     jw_kbool(&w, "pty", x->flags & EXEC_PTY);
     if (x->cut) {
-        jw_kint(&w, "limit_bytes", x->sandbox->all->ceilings.agent_output);
+        jw_kint(&w, "limit_bytes", sandboxes_ceilings(x->set->all->sandboxes)->agent_output);
         jw_kc(&w, "setting", "agent_output");
     }
     jw_kint(&w, "timeout_ms", x->timeout_ms);
@@ -68,7 +68,7 @@ static bool put_sandbox(const void *object, struct buf *to)
 {
     const struct exec *x = object;
 
-    buf_add_c(to, x->sandbox->id);
+    buf_add_c(to, sandbox_id(x->sandbox));
     return true;
 }
 
@@ -229,9 +229,9 @@ static void save_end(void *arg, const struct err *e)
 {
     struct exec_job *j = arg;
 
-    if (e->code != ERR_NONE && !j->x->sandbox->all->closed)
+    if (e->code != ERR_NONE && !execs_are_closed(j->x->set->all))
         log_warn("the row of a command could not be written", LOG_C("id", j->id), LOG_E(e));
-    if (j->done && !j->x->sandbox->all->closed)
+    if (j->done && !execs_are_closed(j->x->set->all))
         j->done(j->x, e);
     exec_unref(j->x);
     job_free(j);
@@ -263,9 +263,9 @@ void exec_save(struct exec *x, const char *event, const char *actor,
     j->tx_hook = TAKE(x->tx_hook);
     j->tx_hook_arg = TAKE(x->tx_hook_arg);
     if (x->quiet_start && x->sm.state == EXEC_STARTING)
-        store_write_later(x->sandbox->all->store, save_work, save_end, j);
+        store_write_later(x->set->all->store, save_work, save_end, j);
     else
-        store_write(x->sandbox->all->store, STORE_RELAXED, save_work, save_end, j);
+        store_write(x->set->all->store, STORE_RELAXED, save_work, save_end, j);
 }
 
 static int erase_work(struct store_tx *tx, void *arg, struct err *e)
@@ -294,9 +294,9 @@ void exec_erase(struct exec *x)
 {
     struct exec_job *j = job_new(x, "exec.removed", NULL);
 
-    store_write(x->sandbox->all->store, STORE_RELAXED, erase_work, save_end, j);
+    store_write(x->set->all->store, STORE_RELAXED, erase_work, save_end, j);
     unlink_log(x);
-    x->sandbox->erased_us = i64_max(x->sandbox->erased_us, x->ended_us);
+    x->set->erased_us = i64_max(x->set->erased_us, x->ended_us);
     exec_forget(x);
 }
 
@@ -320,8 +320,15 @@ void exec_unmake(struct exec *x)
     j = job_new(x, "exec.removed", NULL);
     j->unmade = true;
     j->done = unmade;
-    store_write(x->sandbox->all->store, STORE_RELAXED, erase_work, save_end, j);
+    store_write(x->set->all->store, STORE_RELAXED, erase_work, save_end, j);
     unlink_log(x);
+}
+
+int execs_erase(struct store_tx *tx, const char *sandbox, struct err *e)
+{
+    return tx_run(tx, "DELETE FROM execs WHERE sandbox = :id", PARAMS(P_C("id", sandbox)), e) < 0
+               ? -1
+               : 0;
 }
 
 /* --- reading, at start-up --- */
@@ -341,10 +348,10 @@ static void set_log(struct exec *x)
     x->log.size = 0;
 }
 
-static int load_row(struct sandboxes *all, const struct store_rows *rows, struct err *e)
+static int load_row(struct execs *all, const struct store_rows *rows, struct err *e)
 {
     struct str id = rows_text(rows, AT_ID);
-    struct sandbox *s = map_get(&all->by_id, rows_text(rows, AT_SANDBOX));
+    struct sandbox *s = sandboxes_get(all->sandboxes, rows_text(rows, AT_SANDBOX));
     AUTO(exec_unref) struct exec *x = NULL;
     char text[ID_SIZE];
 
@@ -360,13 +367,13 @@ static int load_row(struct sandboxes *all, const struct store_rows *rows, struct
     if (exec_is_live(x) && exec_warm(x, e) < 0)
         return -1;
     x->row = ROW_SAVED;
-    sandboxes_moment_was(all, i64_max(x->log.last_us, i64_max(x->created_us, x->ended_us)));
-    s->has_logs = true;
+    execs_moment_was(all, i64_max(x->log.last_us, i64_max(x->created_us, x->ended_us)));
+    x->set->has_logs = true;
     exec_add(exec_ref(x));
     return 0;
 }
 
-int exec_load_rows(struct store_tx *tx, struct sandboxes *all, struct err *e)
+int execs_load(struct execs *all, struct store_tx *tx, struct err *e)
 {
     struct store_rows *rows;
     int r;

@@ -1,5 +1,5 @@
 /* exec_start: checks and starts commands; signals, cancels, resizes. */
-#include "core/sandbox/sandbox_internal.h"
+#include "core/exec/exec_internal.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -34,8 +34,7 @@ static void tell_now(struct timer *t)
     mem_free(l);
 }
 
-static void tell(struct sandboxes *all, struct exec *x, exec_cb done, void *arg,
-                 const struct err *e)
+static void tell(struct execs *all, struct exec *x, exec_cb done, void *arg, const struct err *e)
 {
     struct exec_told *l;
 
@@ -47,7 +46,7 @@ static void tell(struct sandboxes *all, struct exec *x, exec_cb done, void *arg,
     timer_set(all->timers, &l->timer, TIMER_SOON, tell_now);
 }
 
-void execs_tell_all(struct sandboxes *all)
+void execs_tell_all(struct execs *all)
 {
     while (!list_is_empty(&all->told)) {
         struct exec_told *l = LIST_ENTRY(all->told.next, struct exec_told, link);
@@ -66,11 +65,12 @@ static bool has_nul(struct str s)
 
 static int check_texts(const struct sandbox *s, const struct exec_spec *spec, struct err *e)
 {
-    size_t bytes = spec->shell.n + spec->cwd.n + spec->user.n + s->defaults.env_bytes;
+    const struct sandbox_defaults *d = sandbox_defaults(s);
+    size_t bytes = spec->shell.n + spec->cwd.n + spec->user.n + d->env_bytes;
 
     if (spec->argc == 0 && spec->shell.n == 0)
         return err_set(e, ERR_INVALID, 0, "field 'command': the list is empty");
-    if (spec->argc > ARGS_MAX || spec->env_count + s->defaults.env_count > ARGS_MAX / 2)
+    if (spec->argc > ARGS_MAX || spec->env_count + d->env_count > ARGS_MAX / 2)
         return err_set(e, ERR_TOO_LARGE, 0, "more than %d arguments or %d variables", ARGS_MAX,
                        ARGS_MAX / 2);
     for (size_t i = 0; i < spec->argc; i++) {
@@ -117,7 +117,7 @@ static int check_spec(const struct sandbox *s, const struct exec_spec *spec, str
 /* Fills in from the image what the request leaves out; its environment: make_start. */
 static struct exec_spec with_defaults(const struct sandbox *s, const struct exec_spec *asked)
 {
-    const struct sandbox_defaults *d = &s->defaults;
+    const struct sandbox_defaults *d = sandbox_defaults(s);
     struct exec_spec spec = *asked;
 
     if (spec.image_command && spec.argc == 0 && spec.shell.n == 0) {
@@ -141,62 +141,53 @@ static int check_name(struct sandbox *s, struct str name, struct err *e)
                        STR_ARG(name));
     if (!x || !exec_is_live(x))
         return 0;
-    err_set(e, ERR_CONFLICT, 0, "sandbox '%s' has a session '" STR_FMT "' already", s->id,
+    err_set(e, ERR_CONFLICT, 0, "sandbox '%s' has a session '" STR_FMT "' already", sandbox_id(s),
             STR_ARG(name));
     err_object(e, "exec", x->id);
-    return err_hint(e, "attach to it: holt session attach %s " STR_FMT, s->id, STR_ARG(name));
-}
-
-static int check_sandbox(const struct sandbox *s, struct err *e)
-{
-    if (s->sm.state == SANDBOX_RUNNING && !s->destroying && s->in_list)
-        return 0;
-    err_set(e, ERR_CONFLICT, 0, "run a command in sandbox '%s': it is %s", s->id,
-            s->destroying ? "being destroyed" : sm_name(&s->sm));
-    err_object(e, "sandbox", s->id);
-    if (s->sm.state == SANDBOX_PAUSED)
-        err_hint(e, "resume it: holt resume %s", s->id);
-    else if (s->sm.state == SANDBOX_STOPPED)
-        err_hint(e, "start it: holt start %s", s->id);
-    return -1;
+    return err_hint(e, "attach to it: holt session attach %s " STR_FMT, sandbox_id(s),
+                    STR_ARG(name));
 }
 
 /* Makes room for one more: drops the oldest ended one. */
 static int make_room(struct sandbox *s, struct err *e)
 {
-    if ((int64_t)s->exec_count < s->all->execs_max && s->execs_live < GUEST_EXECS_MAX)
+    const struct exec_set *set = exec_set_of(s);
+    size_t live = set->counts.live;
+    bool fits = live < GUEST_EXECS_MAX; /* init's own limit */
+
+    if (fits && (int64_t)set->count < set->all->execs_max)
         return 0;
-    LIST_EACH (&s->execs, node) {
+    LIST_EACH (&set->list, node) {
         struct exec *x = LIST_ENTRY(node, struct exec, link);
 
-        if (x->ended_saved && s->execs_live < GUEST_EXECS_MAX) {
+        if (x->ended_saved && fits) {
             exec_erase(x);
             return 0;
         }
     }
-    err_set(e, ERR_LIMIT, 0, "sandbox '%s' runs %zu commands already", s->id, s->execs_live);
-    if (s->execs_live < GUEST_EXECS_MAX)
-        err_limit(e, "execs_max", s->all->execs_max,
-                  "wait for one to end or cancel one (holt ps %s)", s->id);
+    err_set(e, ERR_LIMIT, 0, "sandbox '%s' runs %zu commands already", sandbox_id(s), live);
+    if (fits)
+        err_limit(e, "execs_max", set->all->execs_max,
+                  "wait for one to end or cancel one (holt ps %s)", sandbox_id(s));
     else
         err_limit_fixed(e, GUEST_EXECS_MAX, "wait for one to end or cancel one (holt ps %s)",
-                        s->id);
-    return err_object(e, "sandbox", s->id);
+                        sandbox_id(s));
+    return err_object(e, "sandbox", sandbox_id(s));
 }
 
 /* The commands one agent runs at a time, in all its sandboxes. */
 static int check_share(const struct sandbox *s, const struct principal *by, struct err *e)
 {
-    const struct sandboxes *all = s->all;
-    size_t has = 0;
+    const struct exec_set *set = exec_set_of(s);
+    const struct ceilings *c = sandboxes_ceilings(set->all->sandboxes);
 
-    if (!ceiling_counts(&all->ceilings, by, CEILING_COMMANDS))
+    if (!ceiling_counts(c, by, CEILING_COMMANDS))
         return 0;
-    for (size_t i = 0; i < all->count; i++)
-        if (all->sorted[i]->owner && s->owner && strcmp(all->sorted[i]->owner, s->owner) == 0)
-            has += all->sorted[i]->execs_live;
-    return ceiling_count(&all->ceilings, by, CEILING_COMMANDS,
-                         principal_is_inside(by) ? s->execs_live : has, e);
+    return ceiling_count(c, by, CEILING_COMMANDS,
+                         principal_is_inside(by)
+                             ? set->counts.live
+                             : sandboxes_live_of(set->all->sandboxes, sandbox_owner(s)),
+                         e);
 }
 
 /* --- the request to init --- */
@@ -228,29 +219,18 @@ static void add_env(struct arena *a, struct wire_text *env, size_t *n, const str
 static void make_start(struct exec *x, const struct exec_spec *spec)
 {
     struct arena *a = &x->start_mem;
-    const struct sandbox *s = x->sandbox;
     struct guest_exec_start *st = arena_zalloc(a, sizeof *st);
     struct wire_text *argv = arena_zalloc(a, x->argc * sizeof *argv), *env;
     const struct pair term = {STR("TERM"), STR("xterm-256color")},
                       home = {STR("HOME"), STR("/root")};
-    size_t n = 0;
+    size_t n = 0, own;
+    const struct pair *of_sandbox = sandbox_env(x->sandbox, a, &own);
 
-    env =
-        arena_zalloc(a, (spec->env_count + s->env_count + s->secret_count + s->defaults.env_count +
-                         sandbox_net_env_count + sandbox_trust_env_count + 4) *
-                            sizeof *env);
+    env = arena_zalloc(a, (spec->env_count + own + 4) * sizeof *env);
     for (size_t i = 0; i < x->argc; i++)
         argv[i].text = x->argv[i];
     add_env(a, env, &n, spec->env, spec->env_count);
-    add_env(a, env, &n, s->env, s->env_count);
-    for (size_t i = 0; i < s->secret_count; i++)
-        add_env(a, env, &n,
-                &(struct pair){str_of(s->secrets[i].env), str_of(s->secrets[i].placeholder)}, 1);
-    if (s->networked)
-        add_env(a, env, &n, sandbox_net_env, sandbox_net_env_count);
-    if (s->networked && s->trusts)
-        add_env(a, env, &n, sandbox_trust_env, sandbox_trust_env_count);
-    add_env(a, env, &n, s->defaults.env, s->defaults.env_count);
+    add_env(a, env, &n, of_sandbox, own);
     add_env(a, env, &n, default_env, ARRAY_LEN(default_env));
     if (spec->user.n == 0)
         add_env(a, env, &n, &home, 1);
@@ -291,7 +271,7 @@ static struct exec *from_spec(struct sandbox *s, const struct exec_spec *spec)
                (spec->block_when_full ? EXEC_BLOCKS : 0U) | (spec->standing ? EXEC_STANDING : 0U) |
                (spec->for_reader ? EXEC_FOR_READER : 0U);
     x->timeout_ms = spec->timeout_ms;
-    x->created_us = sandboxes_moment(s->all);
+    x->created_us = execs_moment(x->set->all);
     if (spec->output_bytes > 0)
         x->log.keep = i64_max(spec->output_bytes, LOG_KEEP_MIN);
     x->log.hold = spec->block_when_full;
@@ -309,12 +289,11 @@ static struct exec *from_spec(struct sandbox *s, const struct exec_spec *spec)
  * a log can be four times as large as its content (exec_log.h). */
 static void bound_log(struct exec *x)
 {
-    const struct sandbox *s = x->sandbox;
-    int64_t most = s->all->relay_output_bytes;
+    const struct execs *all = x->set->all;
+    int64_t most = all->relay_output_bytes, disk = sandbox_traits(x->sandbox)->limits.disk_bytes;
 
-    if (s->traits.limits.disk_bytes > 0)
-        most = i64_min(
-            most, i64_max(LOG_KEEP_MIN, s->traits.limits.disk_bytes / (4 * s->all->execs_max)));
+    if (disk > 0)
+        most = i64_min(most, i64_max(LOG_KEEP_MIN, disk / (4 * all->execs_max)));
     x->log.keep = i64_min(x->log.keep, most);
 }
 
@@ -327,13 +306,13 @@ static void start_again(struct sandbox *s, struct str id, exec_cb done, void *ar
     if (!x) {
         err_set(&e, ERR_CONFLICT, 0, "the command of this Idempotency-Key is no longer kept");
         err_hint(&e, "take a new key to run it again");
-        err_object(&e, "sandbox", s->id);
+        err_object(&e, "sandbox", sandbox_id(s));
     } else if (x->sm.state == EXEC_STARTING) { /* it may still fail */
         err_set(&e, ERR_UNAVAILABLE, 0, "the command with this Idempotency-Key is being started");
         err_hint(&e, "ask again in a moment");
         err_object(&e, "exec", x->id);
     }
-    tell(s->all, x, done, arg, &e);
+    tell(exec_set_of(s)->all, x, done, arg, &e);
 }
 
 void exec_start(struct sandbox *s, const struct exec_spec *asked, const struct principal *by,
@@ -348,10 +327,10 @@ void exec_start(struct sandbox *s, const struct exec_spec *asked, const struct p
         return;
     }
     if (check_spec(s, &spec, &e) < 0 || check_name(s, spec.name, &e) < 0 ||
-        check_sandbox(s, &e) < 0 || check_share(s, by, &e) < 0 || make_room(s, &e) < 0) {
+        sandbox_takes_commands(s, &e) < 0 || check_share(s, by, &e) < 0 || make_room(s, &e) < 0) {
         if (spec.tx_hook)
             spec.tx_hook->free(spec.tx_hook_arg);
-        tell(s->all, NULL, done, arg, &e);
+        tell(exec_set_of(s)->all, NULL, done, arg, &e);
         return;
     }
     x = from_spec(s, &spec);
@@ -380,7 +359,7 @@ static bool must_live(struct exec *x, const char *what, exec_cb done, void *arg)
         err_set(&e, ERR_CONFLICT, 0, "%s '%s': it has ended", what, x->id);
     }
     err_object(&e, "exec", x->id);
-    tell(x->sandbox->all, x, done, arg, &e);
+    tell(x->set->all, x, done, arg, &e);
     return false;
 }
 
@@ -390,7 +369,7 @@ void exec_signal(struct exec *x, int signal, exec_cb done, void *arg)
 
     if (signal < 1 || signal > 64) {
         err_set(&e, ERR_INVALID, 0, "field 'signal' must be from 1 to 64");
-        tell(x->sandbox->all, x, done, arg, &e);
+        tell(x->set->all, x, done, arg, &e);
         return;
     }
     if (!must_live(x, "signal", done, arg))
@@ -400,7 +379,7 @@ void exec_signal(struct exec *x, int signal, exec_cb done, void *arg)
     else
         guest_exec_signal(x->ch, signal, GUEST_SCOPE_GROUP);
     sandbox_touch(x->sandbox);
-    tell(x->sandbox->all, x, done, arg, &e);
+    tell(x->set->all, x, done, arg, &e);
 }
 
 void exec_cancel(struct exec *x, exec_cb done, void *arg)
@@ -414,7 +393,7 @@ void exec_cancel(struct exec *x, exec_cb done, void *arg)
  * crash. */
 static int note_size(struct exec *x, int rows, int cols, struct err *e)
 {
-    int64_t moment = sandboxes_moment(x->sandbox->all);
+    int64_t moment = execs_moment(x->set->all);
 
     if (x->log.rows == rows && x->log.cols == cols)
         return 0;
@@ -441,5 +420,5 @@ void exec_resize(struct exec *x, int rows, int cols, exec_cb done, void *arg)
         return;
     else if (note_size(x, rows, cols, &e) == 0)
         guest_exec_resize(x->ch, (uint16_t)rows, (uint16_t)cols);
-    tell(x->sandbox->all, x, done, arg, &e);
+    tell(x->set->all, x, done, arg, &e);
 }

@@ -2,7 +2,7 @@
 #include "core/exec/journal.h"
 
 #include "base/mem.h"
-#include "core/sandbox/sandbox_internal.h"
+#include "core/exec/exec_internal.h"
 
 #define TURN_BYTES (4 * LOG_BLOCK) /* delivered by one journal per turn of the loop */
 #define ENTRY_COST 256             /* the cost of an entry without bytes */
@@ -17,9 +17,10 @@ struct cursor { /* the position of a journal in one log */
 };
 
 struct journal {
-    struct list link; /* in sandbox->journals */
-    struct sandbox *s;
-    int refs; /* held by the owner and the call that is delivering */
+    struct list link; /* in set->journals */
+    struct exec_set *set;
+    struct sandbox *s; /* a reference: it owns the set */
+    int refs;          /* held by the owner and the call that is delivering */
     int64_t after_us;
     int64_t erased_us; /* its reader knows that commands up to this moment may be missing */
     size_t last;       /* start this many entries before the end; 0: the position is set */
@@ -75,42 +76,42 @@ void journal_close(struct journal *j)
     journal_unref(j);
 }
 
-void journals_end(struct sandbox *s, const struct err *e)
+void journals_end(struct exec_set *set, const struct err *e)
 {
-    while (!list_is_empty(&s->journals))
-        finish(LIST_ENTRY(s->journals.next, struct journal, link), e);
+    while (!list_is_empty(&set->journals))
+        finish(LIST_ENTRY(set->journals.next, struct journal, link), e);
 }
 
 /* --- the notes --- */
 
-static int open_notes(struct sandbox *s, struct err *e)
+static int open_notes(struct exec_set *set, struct err *e)
 {
     AUTO(mem_free) char *path = NULL;
     struct exec_log *g;
 
-    if (s->notes)
+    if (set->notes)
         return 0;
-    path = xasprintf("%s/execs/%s/notes.log", s->all->state, s->id);
+    path = xasprintf("%s/%s/notes.log", set->all->dir, sandbox_id(set->sandbox));
     g = xzalloc(sizeof *g);
     exec_log_init(g, path, JOURNAL_NOTES_KEEP);
     if (exec_log_recover(g, e) < 0) {
         exec_log_done(g);
         mem_free(g);
-        return err_wrap(e, "read the journal of sandbox '%s'", s->id);
+        return err_wrap(e, "read the journal of sandbox '%s'", sandbox_id(set->sandbox));
     }
-    sandboxes_moment_was(s->all, g->last_us);
-    s->has_logs = s->has_logs || g->in_file;
-    s->notes = g;
+    execs_moment_was(set->all, g->last_us);
+    set->has_logs = set->has_logs || g->in_file;
+    set->notes = g;
     return 0;
 }
 
-void notes_close(struct sandbox *s)
+void notes_close(struct exec_set *set)
 {
-    if (!s->notes)
+    if (!set->notes)
         return;
-    exec_log_done(s->notes);
-    mem_free(s->notes);
-    s->notes = NULL;
+    exec_log_done(set->notes);
+    mem_free(set->notes);
+    set->notes = NULL;
 }
 
 /* A note is one record: the rest of a block without room for it is filled with a record of the
@@ -129,27 +130,29 @@ static int fill_block(struct exec_log *g, size_t need, int64_t *moment, struct e
 }
 
 /* No output, and no note. */
-static bool is_filler(const struct exec_log *g, const struct log_record *r, const struct sandbox *s)
+static bool is_filler(const struct exec_log *g, const struct log_record *r,
+                      const struct exec_set *set)
 {
-    return r->stream >= LOG_STREAMS || (g == s->notes && r->stream == LOG_ERR);
+    return r->stream >= LOG_STREAMS || (g == set->notes && r->stream == LOG_ERR);
 }
 
 int journal_add(struct sandbox *s, struct str bytes, struct err *e)
 {
+    struct exec_set *set = exec_set_of(s);
     int64_t moment;
 
     assert(bytes.n > 0 && bytes.n <= JOURNAL_NOTE_MAX);
-    if (!s->in_list)
-        return err_set(e, ERR_GONE, 0, "sandbox '%s' was destroyed", s->id);
-    if (open_notes(s, e) < 0)
+    if (!sandbox_is_listed(s))
+        return err_set(e, ERR_GONE, 0, "sandbox '%s' was destroyed", sandbox_id(s));
+    if (open_notes(set, e) < 0)
         return -1;
-    moment = sandboxes_moment(s->all);
-    s->has_logs = true;
-    if (exec_log_spill(s->notes, e) < 0 || fill_block(s->notes, bytes.n, &moment, e) < 0 ||
-        exec_log_append(s->notes, LOG_OUT, &moment, bytes, e) < 0)
+    moment = execs_moment(set->all);
+    set->has_logs = true;
+    if (exec_log_spill(set->notes, e) < 0 || fill_block(set->notes, bytes.n, &moment, e) < 0 ||
+        exec_log_append(set->notes, LOG_OUT, &moment, bytes, e) < 0)
         return -1;
-    sandboxes_moment_was(s->all, moment);
-    journals_wake(s);
+    execs_moment_was(set->all, moment);
+    journals_wake(set);
     return 0;
 }
 
@@ -188,7 +191,7 @@ static int peek(struct journal *j, struct cursor *c, struct exec_log *g, struct 
 
         if (left.n > 0) {
             n = exec_log_next(left, ret, &used, e);
-            if (n < 0 || (n > 0 && ret->time_us > j->after_us && !is_filler(g, ret, j->s)))
+            if (n < 0 || (n > 0 && ret->time_us > j->after_us && !is_filler(g, ret, j->set)))
                 return n;
             c->used += used;
             c->gap = c->gap && n == 0;
@@ -200,7 +203,7 @@ static int peek(struct journal *j, struct cursor *c, struct exec_log *g, struct 
         if (c->pos >= g->size)
             return 0;
         pos = c->pos;
-        if (exec_log_block(g, &c->pos, j->s->all->block, &bytes, e) < 0)
+        if (exec_log_block(g, &c->pos, j->set->all->block, &bytes, e) < 0)
             return -1;
         c->gap = c->gap || pos != c->pos;
         buf_add_str(&c->block, bytes);
@@ -268,13 +271,13 @@ static void take_earlier(struct candidate *best, const struct candidate *k)
 static int pick(struct journal *j, struct candidate *best, struct err *e)
 {
     struct candidate k = {0};
-    int n = j->s->notes ? look_at_log(j, NULL, j->s->notes, &k, e) : 0;
+    int n = j->set->notes ? look_at_log(j, NULL, j->set->notes, &k, e) : 0;
 
     if (n < 0)
         return -1;
     if (n > 0)
         take_earlier(best, &k);
-    LIST_EACH (&j->s->execs, node) {
+    LIST_EACH (&j->set->list, node) {
         k = (struct candidate){0};
         n = look_at_exec(j, LIST_ENTRY(node, struct exec, link), &k, e);
         if (n < 0 || j->ended)
@@ -324,14 +327,14 @@ static int tail_of_log(struct journal *j, struct exec_log *g, struct tail *t, st
         bool first = true, early = false;
         int n;
 
-        if (exec_log_block(g, &pos, j->s->all->block, &bytes, e) < 0)
+        if (exec_log_block(g, &pos, j->set->all->block, &bytes, e) < 0)
             return -1;
         while (bytes.n > 0 && (n = exec_log_next(bytes, &r, &used, e)) != 0) {
             if (n < 0)
                 return -1;
             early = early || (first && is_early(t, r.time_us));
             first = false;
-            if (!is_filler(g, &r, j->s))
+            if (!is_filler(g, &r, j->set))
                 tail_add(t, r.time_us);
             bytes = str_skip(bytes, used);
         }
@@ -347,9 +350,9 @@ static int place(struct journal *j, struct err *e)
     AUTO(mem_free) int64_t *v = xzalloc(j->last * sizeof *v);
     struct tail t = {.v = v, .max = j->last};
 
-    if (j->s->notes && tail_of_log(j, j->s->notes, &t, e) < 0)
+    if (j->set->notes && tail_of_log(j, j->set->notes, &t, e) < 0)
         return -1;
-    for (struct list *node = j->s->execs.prev; node != &j->s->execs; node = node->prev) {
+    for (struct list *node = j->set->list.prev; node != &j->set->list; node = node->prev) {
         struct exec *x = LIST_ENTRY(node, struct exec, link);
 
         if (x->ended_saved && is_early(&t, x->ended_us))
@@ -365,7 +368,7 @@ static int place(struct journal *j, struct err *e)
     j->after_us = t.n == t.max ? t.v[0] - 1 : 0;
     j->last = 0;
     j->tail = true;
-    j->erased_us = j->s->erased_us;
+    j->erased_us = j->set->erased_us;
     return 1;
 }
 
@@ -386,7 +389,7 @@ static bool lacks_commands(struct journal *j)
 {
     int64_t known = i64_max(j->after_us, j->erased_us);
 
-    j->erased_us = j->s->erased_us;
+    j->erased_us = j->set->erased_us;
     return j->erased_us > known;
 }
 
@@ -431,7 +434,7 @@ static void journal_tell(struct journal *j)
     if (e.code != ERR_NONE)
         finish(j, &e);
     if (!j->ended && !j->paused && told >= TURN_BYTES)
-        journals_wake(j->s);
+        journals_wake(j->set);
     journal_unref(j);
 }
 
@@ -440,13 +443,13 @@ static void journal_woken(struct timer *t)
     journal_tell(CONTAINER_OF(t, struct journal, wake));
 }
 
-void journals_wake(struct sandbox *s)
+void journals_wake(struct exec_set *set)
 {
-    LIST_EACH (&s->journals, node) {
+    LIST_EACH (&set->journals, node) {
         struct journal *j = LIST_ENTRY(node, struct journal, link);
 
         if (!j->paused && !timer_is_set(&j->wake))
-            timer_set(s->all->timers, &j->wake, TIMER_SOON, journal_woken);
+            timer_set(set->all->timers, &j->wake, TIMER_SOON, journal_woken);
     }
 }
 
@@ -462,18 +465,20 @@ struct journal *journal_open(struct sandbox *s, const struct journal_from *from,
                              const struct journal_ops *ops, void *arg)
 {
     struct journal *j = xzalloc(sizeof *j);
+    struct exec_set *set = exec_set_of(s);
     struct err e = {0};
-    bool good = s->in_list && open_notes(s, &e) == 0;
+    bool good = sandbox_is_listed(s) && open_notes(set, &e) == 0;
 
-    *j = (struct journal){.s = sandbox_ref(s),
+    *j = (struct journal){.set = set,
+                          .s = sandbox_ref(s),
                           .refs = 1,
                           .after_us = from->after_us,
                           .last = from->last,
                           .ops = ops,
                           .arg = arg};
     list_init(&j->cursors);
-    list_push(&s->journals, &j->link);
-    timer_set(s->all->timers, &j->wake, TIMER_SOON, good ? journal_woken : failed_to_open);
+    list_push(&set->journals, &j->link);
+    timer_set(set->all->timers, &j->wake, TIMER_SOON, good ? journal_woken : failed_to_open);
     return j;
 }
 
@@ -483,5 +488,5 @@ void journal_resume(struct journal *j)
         return;
     j->paused = false;
     if (!timer_is_set(&j->wake))
-        timer_set(j->s->all->timers, &j->wake, TIMER_SOON, journal_woken);
+        timer_set(j->set->all->timers, &j->wake, TIMER_SOON, journal_woken);
 }

@@ -2,17 +2,17 @@
 #include "core/exec/output_share.h"
 
 #include "base/mem.h"
-#include "core/sandbox/sandbox_internal.h"
+#include "core/exec/exec_internal.h"
 
 struct output_share {
-    struct sandboxes *all;
+    struct execs *all;
     struct list execs; /* by share_link, the oldest first */
     int64_t bytes;     /* the sum of their `counted` */
     struct timer trim;
-    char owner[]; /* the key in sandboxes->shares */
+    char owner[]; /* the key in execs->shares */
 };
 
-static struct output_share *share_of(struct sandboxes *all, const char *owner)
+static struct output_share *share_of(struct execs *all, const char *owner)
 {
     struct output_share *h = map_get(&all->shares, str_of(owner));
     size_t n = strlen(owner) + 1;
@@ -31,7 +31,7 @@ static struct output_share *share_of(struct sandboxes *all, const char *owner)
 
 static bool is_over(const struct output_share *h)
 {
-    int64_t max = h->all->ceilings.agent_output;
+    int64_t max = sandboxes_ceilings(h->all->sandboxes)->agent_output;
 
     return max > 0 && h->bytes > max;
 }
@@ -116,11 +116,11 @@ void output_share_count(struct exec *x)
 
 void output_share_join(struct exec *x)
 {
-    struct sandbox *s = x->sandbox;
+    const char *owner = sandbox_owner(x->sandbox);
 
-    if (!(x->flags & EXEC_OF_SHARE) || !s->owner)
+    if (!(x->flags & EXEC_OF_SHARE) || !owner)
         return;
-    x->share = share_of(s->all, s->owner);
+    x->share = share_of(x->set->all, owner);
     list_push(&x->share->execs, &x->share_link);
     output_share_count(x);
 }

@@ -10,70 +10,8 @@
 #include <sys/wait.h>
 
 #define SANDBOXES_MAX 4096
-#define EXECS_MAX 256
-#define OUTPUT_BYTES (64LL << 20)
 
 /* --- small things --- */
-
-void text_set(char **to, struct str s)
-{
-    mem_free(*to);
-    *to = str_dup(s);
-}
-
-/* An array and its texts in one allocation; each text is NUL-terminated. */
-static void *block_copy(const void *items, size_t n, size_t size, size_t text_bytes, char **texts)
-{
-    char *p;
-
-    if (n == 0)
-        return NULL;
-    p = xmalloc(n * size + text_bytes);
-    memcpy(p, items, n * size);
-    *texts = p + n * size;
-    return p;
-}
-
-static void move_text(struct str *s, char **texts)
-{
-    char *to = *texts;
-
-    if (s->n > 0)
-        memcpy(to, s->p, s->n);
-    to[s->n] = '\0';
-    *texts += s->n + 1;
-    s->p = to;
-}
-
-struct pair *pairs_copy(const struct pair *p, size_t n)
-{
-    size_t bytes = 0;
-    struct pair *to;
-    char *texts;
-
-    for (size_t i = 0; i < n; i++)
-        bytes += p[i].key.n + p[i].value.n + 2;
-    to = block_copy(p, n, sizeof *p, bytes, &texts);
-    for (size_t i = 0; i < n; i++) {
-        move_text(&to[i].key, &texts);
-        move_text(&to[i].value, &texts);
-    }
-    return to;
-}
-
-struct str *texts_copy(const struct str *t, size_t n)
-{
-    size_t bytes = 0;
-    struct str *to;
-    char *texts;
-
-    for (size_t i = 0; i < n; i++)
-        bytes += t[i].n + 1;
-    to = block_copy(t, n, sizeof *t, bytes, &texts);
-    for (size_t i = 0; i < n; i++)
-        move_text(&to[i], &texts);
-    return to;
-}
 
 struct sandbox_mount *mounts_copy(const struct sandbox_mount *m, size_t n)
 {
@@ -83,11 +21,11 @@ struct sandbox_mount *mounts_copy(const struct sandbox_mount *m, size_t n)
 
     for (size_t i = 0; i < n; i++)
         bytes += m[i].kind.n + m[i].source.n + m[i].target.n + 3;
-    to = block_copy(m, n, sizeof *m, bytes, &texts);
+    to = texts_block(m, n, sizeof *m, bytes, &texts);
     for (size_t i = 0; i < n; i++) {
-        move_text(&to[i].kind, &texts);
-        move_text(&to[i].source, &texts);
-        move_text(&to[i].target, &texts);
+        texts_move(&to[i].kind, &texts);
+        texts_move(&to[i].source, &texts);
+        texts_move(&to[i].target, &texts);
     }
     return to;
 }
@@ -175,8 +113,7 @@ struct sandbox *sandbox_new(struct sandboxes *all, const char *id)
     all->refs++;
     sandbox_init_states(s);
     (void)snprintf(s->id, sizeof s->id, "%s", id);
-    list_init(&s->execs);
-    list_init(&s->journals);
+    s->commands = all->commands->attach(all->execs, s);
     list_init(&s->waits);
     list_init(&s->destroy_waits);
     list_init(&s->update_waits);
@@ -211,7 +148,7 @@ struct sandbox *sandbox_unref(struct sandbox *s)
 {
     if (!s || --s->refs > 0)
         return NULL;
-    assert(list_is_empty(&s->execs) && !s->guest);
+    assert(s->refs == 0 && !s->in_list && !s->guest);
     timer_stop(&s->timer);
     timer_stop(&s->confirm);
     timer_stop(&s->retry);
@@ -226,6 +163,7 @@ struct sandbox *sandbox_unref(struct sandbox *s)
     mem_free(s->layers);
     mem_free(s->asked_image);
     sandbox_defaults_done(&s->defaults);
+    commands_ops(s)->free_one(s->commands);
     sandboxes_unref(s->all);
     mem_free(s);
     return NULL;
@@ -234,7 +172,7 @@ struct sandbox *sandbox_unref(struct sandbox *s)
 /* Whether a client's command is running in it. */
 bool sandbox_is_busy(const struct sandbox *s)
 {
-    return s->execs_live > s->execs_standing;
+    return s->commands->live > s->commands->standing;
 }
 
 void sandbox_touch(struct sandbox *s)
@@ -273,7 +211,7 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
         .mount_count = s->mount_count,
         .secrets = s->secrets,
         .secret_count = s->secret_count,
-        .execs_live = (int64_t)s->execs_live,
+        .execs_live = (int64_t)s->commands->live,
         .reconnecting = (s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED) &&
                         !sandbox_is_linked(s),
         .orphan = s->orphan,
@@ -322,8 +260,6 @@ void sandbox_add(struct sandboxes *all, struct sandbox *s)
 void sandbox_drop(struct sandbox *s)
 {
     struct sandboxes *all = s->all;
-    const struct err gone = {.code = all->closed ? ERR_CANCELLED : ERR_GONE,
-                             .msg = "the sandbox was destroyed"};
 
     if (!s->in_list)
         return;
@@ -334,10 +270,7 @@ void sandbox_drop(struct sandbox *s)
     s->in_list = false;
     timer_stop(&s->confirm);
     link_close(s);
-    journals_end(s, &gone);
-    notes_close(s);
-    while (!list_is_empty(&s->execs))
-        exec_forget(LIST_ENTRY(s->execs.next, struct exec, link));
+    commands_ops(s)->drop(s->commands);
     sandbox_unref(s);
 }
 
@@ -529,13 +462,9 @@ int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, str
     all->installation = xstrdup(c->installation ? c->installation : c->node ? c->node : "");
     all->wide = c->wide;
     all->sandboxes_max = c->sandboxes_max > 0 ? c->sandboxes_max : SANDBOXES_MAX;
-    all->execs_max = c->execs_max > 0 ? c->execs_max : EXECS_MAX;
-    all->relay_output_bytes = c->relay_output_bytes > 0 ? c->relay_output_bytes : OUTPUT_BYTES;
-    all->output_bytes = c->output_bytes > 0 ? c->output_bytes : OUTPUT_BYTES;
-    all->block = xmalloc(LOG_BLOCK);
-    list_init(&all->unsafe);
     list_init(&all->spares);
-    list_init(&all->told);
+    all->commands = c->commands;
+    all->execs = all->commands->open(all, all->timers, c);
     for (size_t i = 0; c->drivers[i] && r == 0; i++)
         r = open_driver(all, c->drivers[i], c, e);
     if (r == 0)
@@ -555,12 +484,11 @@ struct sandboxes *sandboxes_unref(struct sandboxes *all)
 {
     if (--all->refs > 0)
         return NULL;
+    all->commands->free(all->execs);
     map_done(&all->by_id);
     map_done(&all->by_name);
-    map_done(&all->shares);
     aliases_free(all->aliases);
     mem_free(all->sorted);
-    mem_free(all->block);
     mem_free(all->state);
     mem_free(all->bindir);
     mem_free(all->installation);
@@ -585,7 +513,7 @@ struct sandboxes *sandboxes_close(struct sandboxes *all)
         sandbox_drop(s);
         sandbox_unref(s);
     }
-    execs_tell_all(all);
+    all->commands->close(all->execs);
     spares_tell_all(all); /* last: earlier callbacks may have requested more */
     for (size_t i = 0; i < all->driver_count; i++)
         if (all->drivers[i].driver)
@@ -594,7 +522,6 @@ struct sandboxes *sandboxes_close(struct sandboxes *all)
         timer_stop(&all->drivers[i].again);
         all->drivers[i].pool = pool_free(all->drivers[i].pool);
     }
-    timer_stop(&all->spill);
     all->egress = egress_free(all->egress);
     if (all->secrets)
         secrets_set_users(all->secrets, NULL, NULL);

@@ -11,6 +11,7 @@
 #include "core/sandbox/alias.h"
 #include "core/sandbox/ceiling.h"
 #include "core/sandbox/driver.h"
+#include "core/texts.h"
 
 struct sandboxes; /* the registry */
 struct sandbox;
@@ -23,6 +24,7 @@ struct volumes;
 struct space;
 struct pool_config; /* core/sandbox/pool.h */
 struct pool_counts;
+struct commands_ops; /* core/sandbox/commands.h */
 
 enum sandbox_state {
     SANDBOX_CREATING,
@@ -34,10 +36,6 @@ enum sandbox_state {
     SANDBOX_FAILED,
     SANDBOX_DESTROYED,
     SANDBOX_STATE_COUNT
-};
-
-struct pair {
-    struct str key, value;
 };
 
 struct sandbox_spec {   /* valid during the call */
@@ -98,6 +96,7 @@ struct sandboxes_config {
     uv_loop_t *loop;
     struct store *store;
     struct events *events;
+    const struct commands_ops *commands; /* exec_commands of core/exec/exec.h */
     const struct driver_ops *const
         *drivers;     /* NULL-terminated; the first that opens is the default */
     bool try_drivers; /* the first of which a trial says that it works is */

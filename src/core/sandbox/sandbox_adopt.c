@@ -2,83 +2,10 @@
 #include "core/sandbox/sandbox_internal.h"
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #define LIST_AGAIN_MS 1000
-
-/* --- log files of removed sandboxes --- */
-
-struct logs_job {
-    uv_work_t work;
-    char *dir;
-    void (*done)(void *arg);
-    void *arg;
-};
-
-static void logs_work(uv_work_t *w)
-{
-    struct logs_job *j = CONTAINER_OF(w, struct logs_job, work);
-    DIR *d = opendir(j->dir);
-    const struct dirent *entry;
-
-    if (!d)
-        return;
-    while ((entry = readdir(d)))
-        if (entry->d_name[0] != '.')
-            (void)unlinkat(dirfd(d), entry->d_name, 0);
-    (void)closedir(d);
-    (void)rmdir(j->dir);
-}
-
-static void logs_done(uv_work_t *w, int status)
-{
-    struct logs_job *j = CONTAINER_OF(w, struct logs_job, work);
-
-    (void)status;
-    if (j->done)
-        j->done(j->arg);
-    mem_free(j->dir);
-    mem_free(j);
-}
-
-void logs_remove(struct sandboxes *all, const char *sandbox, void (*done)(void *arg), void *arg)
-{
-    struct logs_job *j;
-
-    if (!sandbox) {
-        done(arg);
-        return;
-    }
-    j = xzalloc(sizeof *j);
-    j->dir = xasprintf("%s/execs/%s", all->state, sandbox);
-    j->done = done;
-    j->arg = arg;
-    (void)uv_queue_work(all->loop, &j->work, logs_work, logs_done);
-}
-
-static void remove_stray_logs(struct sandboxes *all)
-{
-    AUTO(mem_free) char *path = xasprintf("%s/execs", all->state);
-    DIR *d = opendir(path);
-    const struct dirent *entry;
-
-    if (!d)
-        return;
-    while ((entry = readdir(d)))
-        if (id_is_valid("sb", str_of(entry->d_name)) &&
-            !map_get(&all->by_id, str_of(entry->d_name)))
-            logs_remove(all, entry->d_name, NULL, NULL);
-    (void)closedir(d);
-}
 
 /* --- a live sandbox --- */
 
@@ -190,7 +117,7 @@ static void settle_row(struct sandbox *s, bool alive)
     const char *why = after_crash(s);
 
     if (s->destroying || s->sm.state == SANDBOX_CREATING || s->sm.state == SANDBOX_DESTROYED ||
-        (s->traits.one_shot && s->execs_live == 0)) {
+        (s->traits.one_shot && sandbox_is_idle(s))) {
         sandbox_destroy_now(s);
         return;
     }
@@ -198,12 +125,7 @@ static void settle_row(struct sandbox *s, bool alive)
         s->driver->ops->adopt(s->driver, s->id, sandbox_adopted, sandbox_ref(s));
         return;
     }
-    LIST_EACH (&s->execs, node) {
-        struct exec *x = LIST_ENTRY(node, struct exec, link);
-
-        if (exec_is_live(x))
-            exec_lose(x, why ? why : "its sandbox is no longer running");
-    }
+    sandbox_lose_commands(s, why ? why : "its sandbox is no longer running");
     if (!why)
         return; /* nothing to do */
     if (s->sm.state != SANDBOX_STOPPING)
@@ -243,7 +165,7 @@ static void list_came(void *arg, const struct driver_found *f, size_t n, const s
         }
         slot->listed = true;
         if (sandboxes_settled(all) && !all->keep_strays)
-            remove_stray_logs(all);
+            all->commands->remove_stray_logs(all->execs);
     }
     sandboxes_unref(all);
 }

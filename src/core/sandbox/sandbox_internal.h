@@ -1,5 +1,4 @@
-/* sandbox_internal: shared by the files of core/sandbox/sandbox.h and core/exec/exec.h.  Thread:
- * the loop's. */
+/* sandbox_internal: shared by the files of core/sandbox.  Thread: the loop's. */
 #pragma once
 
 #include "base/arena.h"
@@ -7,12 +6,11 @@
 #include "base/map.h"
 #include "base/sm.h"
 #include "base/sorted.h"
-#include "core/exec/exec.h"
-#include "core/exec/exec_log.h"
 #include "core/identity/owner.h"
 #include "core/network/authority.h"
 #include "core/network/egress.h"
 #include "core/network/secret.h"
+#include "core/sandbox/commands.h"
 #include "core/sandbox/pool.h"
 #include "core/sandbox/traits.h"
 #include "core/sandbox/volume.h"
@@ -57,7 +55,7 @@ struct sandboxes {
     const struct sandbox_asker *asker; /* NULL: questions are refused */
     void *asker_arg;
     char *state, *bindir, *installation;
-    int64_t sandboxes_max, execs_max, output_bytes, relay_output_bytes;
+    int64_t sandboxes_max;
     bool wide; /* what SANDBOX_CALLS_USUAL means */
     struct ceilings ceilings;
     struct driver_slot drivers[DRIVERS_MAX];
@@ -66,27 +64,14 @@ struct sandboxes {
     struct aliases *aliases;
     struct sandbox **sorted; /* by id */
     size_t count, size;
-    char *block;        /* buffer for readers */
-    struct list unsafe; /* execs whose output only init keeps */
-    struct timer spill;
-    struct map shares;        /* owner to struct output_share */
-    struct list spares, told; /* callbacks due in the next turn */
+    const struct commands_ops *commands;
+    struct execs *execs;
+    struct list spares; /* callbacks due in the next turn */
     bool closed, keep_strays;
-    int64_t moment_us; /* the last moment assigned */
 };
 
 struct sandbox_layer {
     char id[ID_SIZE];
-};
-
-/* An image's defaults for commands. */
-struct sandbox_defaults {
-    char *json; /* as stored in the row; NULL: none */
-    struct pair *env;
-    size_t env_count, env_bytes;
-    struct str *argv; /* entrypoint and command */
-    size_t argc;
-    char *cwd, *user; /* "": none; NULL likewise */
 };
 
 /* What is under way: one step at a time, each begins at rest (sandbox_state.c). */
@@ -147,13 +132,7 @@ struct sandbox {
     size_t layer_count;
     struct sandbox_defaults defaults; /* of its image */
 
-    struct list execs; /* by id, including ended ones */
-    size_t exec_count, execs_live;
-    size_t execs_standing; /* of the live ones: its own commands, which do not count as activity */
-    int64_t erased_us;     /* the last moment of commands that are no longer kept */
-    bool has_logs;         /* it may have a directory of log files */
-    struct list journals;
-    struct exec_log *notes; /* NULL: not opened yet */
+    struct sandbox_commands *commands;
 
     /* the step under way, and who waits for its end */
     struct sm step; /* enum sandbox_step */
@@ -182,85 +161,22 @@ struct sandbox {
     bool unsaved;     /* the last save failed: retry */
 };
 
-enum exec_flag { /* of a row */
-                 EXEC_PTY = 1,
-                 EXEC_TIMED_OUT = 2,
-                 EXEC_CANCELLED = 4,
-                 EXEC_OOM = 8,
-                 EXEC_BLOCKS = 16, /* block_when_full */
-                 EXEC_STDIN = 32,
-                 EXEC_ROW_OUTPUT = 64,  /* the output is in the row */
-                 EXEC_FOR_READER = 128, /* EXEC_BLOCKS ends without a reader */
-                 EXEC_STANDING = 256,   /* the sandbox's own: not activity */
-                 EXEC_OF_SHARE = 512,   /* its output counts towards its owner's share */
-};
+/* --- its commands: core/sandbox/commands.h --- */
 
-enum exec_row {
-    ROW_QUEUED, /* init may hear of the command before its row is committed */
-    ROW_FIRST,  /* only afterwards: a repeated request must find the row */
-    ROW_SAVED,
-    ROW_GOING, /* it is being erased: init never heard of the command */
-};
+static inline const struct commands_ops *commands_ops(const struct sandbox *s)
+{
+    return s->all->commands;
+}
 
-struct exec {
-    int refs;         /* held by its sandbox's list, and each call, reader and wait */
-    struct list link; /* in sandbox->execs; the list holds a reference */
-    struct sandbox *sandbox;
-    struct sm sm;
-    char id[ID_SIZE];
-    struct str *argv; /* one allocation with its texts */
-    size_t argc;
-    char *cwd, *user, *failure;
-    char *name;     /* of a session; NULL or "": it is none */
-    int rows, cols; /* of its terminal at the start; now: of its log */
-    uint32_t flags; /* enum exec_flag */
-    int exit_code, signal;
-    uint32_t pid;
-    int64_t created_us, ended_us; /* moments */
-    int64_t started_ms, duration_ms, timeout_ms;
-    int64_t user_us, system_us, max_rss_kib;
+static inline bool sandbox_is_idle(const struct sandbox *s) /* no command is left in it */
+{
+    return s->commands->live == 0;
+}
 
-    /* until it runs */
-    struct guest_exec_start *start; /* NULL: init has it */
-    struct arena start_mem;
-    exec_cb started; /* waits for the start; NULL: called */
-    void *started_arg;
-    enum exec_row row;
-    bool quiet_start; /* no client waits for its start: its row may wait for the end's */
-    const struct tx_hook *tx_hook; /* written with its row; NULL: none, or written */
-    void *tx_hook_arg;
-    struct timer begin; /* how long a start may wait for a connection */
-
-    struct guest_exec *ch; /* NULL: detached, or ended */
-    struct err gone;       /* why it was detached */
-    struct timer check;    /* checks whether only this channel was closed */
-    struct timer deadline;
-    int kills; /* escalation of its kill: KILL to it, the driver's kill of work, of all */
-
-    /* stdin: bytes from in_at on that init has not acknowledged */
-    struct buf in;
-    uint64_t in_at, in_sent;
-    bool in_eof, in_eof_sent, in_known;
-    void (*room)(void *arg);
-    void *room_arg;
-
-    struct exec_log log;
-    struct list unsafe; /* in sandboxes->unsafe */
-    int64_t unsafe_since_ms;
-    struct output_share *share; /* the share its output counts towards; NULL: none */
-    struct list share_link;
-    int64_t counted; /* bytes of its log included in share->bytes */
-    bool cut;        /* to the share's limit, and that was reported */
-    bool loading;    /* being loaded from its row */
-    bool log_cold;   /* not yet read by this holtd */
-    struct list readers, waits;
-    struct timer tell;     /* readers have new output, or waits the end */
-    bool listed;           /* in the hello being read */
-    bool ended_saved;      /* its end is committed */
-    bool unsaved;          /* that save failed: retry */
-    bool no_room;          /* its output cannot be written: its end waits for that */
-    int64_t idle_since_ms; /* since when it has no reader, or has ended */
-};
+static inline void sandbox_lose_commands(struct sandbox *s, const char *why)
+{
+    commands_ops(s)->lose(s->commands, why);
+}
 
 static inline bool step_is(const struct sandbox *s, enum sandbox_step step)
 {
@@ -303,10 +219,7 @@ void driver_slot_try(struct driver_slot *slot);
 /* Calls back in the next turn: for results known within the call. */
 void sandbox_tell(struct sandboxes *all, struct sandbox *s, sandbox_cb done, void *arg,
                   const struct err *e);
-struct pair *pairs_copy(const struct pair *p, size_t n); /* one allocation; NULL for none */
-struct str *texts_copy(const struct str *t, size_t n);
 struct sandbox_mount *mounts_copy(const struct sandbox_mount *m, size_t n);
-void text_set(char **to, struct str s);
 
 /* --- sandbox_name.c: names and aliases --- */
 struct owned sandbox_owned(const struct sandbox *s);
@@ -345,17 +258,14 @@ void sandbox_undo(struct sandbox *s, const struct err *why);
 void sandbox_step_end(struct sandbox *s, const struct err *e);
 /* The sandbox was changed: calls back when that is stored. */
 void sandbox_changed(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg);
-void sandbox_lose_execs(struct sandbox *s, const char *why);
 void sandbox_init_ended(struct sandbox *s, const char *why);
 void sandbox_paused_outside(struct sandbox *s, bool on); /* not by holtd; ignored during a step */
 void sandbox_destroy_now(struct sandbox *s);
-void sandbox_exec_over(struct sandbox *s); /* one of its execs has ended, and that is stored */
 void sandbox_updated(struct sandbox *s, const struct err *e); /* stored, or sent to holt-egress */
 
 /* --- sandbox_link.c: the connection --- */
 void link_open(struct sandbox *s);
 void link_close(struct sandbox *s);
-void link_forget(struct sandbox *s, const struct guest_exec_row *row); /* init may forget it */
 
 /* --- sandbox_net.c: its network policy --- */
 /* A policy in canonical form; *ret_wants: it allows something. */
@@ -398,55 +308,6 @@ void sandbox_tell_secrets(struct sandbox *s, driver_done done, void *arg); /* to
 
 /* --- sandbox_adopt.c --- */
 void sandboxes_adopt(struct sandboxes *all);
-void logs_remove(struct sandboxes *all, const char *sandbox, void (*done)(void *arg), void *arg);
-
-/* --- exec.c, exec_channel.c, exec_row.c, exec_read.c --- */
-extern const struct sm_state exec_states[];
-struct exec *exec_new(struct sandbox *s, const char *id);
-void exec_add(struct exec *x); /* to its sandbox's list, by id */
-bool exec_is_live(const struct exec *x);
-/* The time, but later than any before: events are ordered, also after a restart. */
-int64_t sandboxes_moment(struct sandboxes *all);
-/* a moment assigned by an earlier holtd */
-void sandboxes_moment_was(struct sandboxes *all, int64_t us);
-CHECKED int exec_warm(struct exec *x, struct err *e);
-void exec_link(struct exec *x,
-               const struct guest_exec_row *row); /* the guest is connected; NULL: unknown */
-void exec_lose(struct exec *x, const char *why);
-void exec_end(struct exec *x, enum exec_state to); /* settles the log, saves, calls back */
-void exec_kill(struct exec *x, uint32_t flag);     /* everything it started; flag: timed out, … */
-void exec_arm(struct exec *x);                     /* its deadline */
-void exec_tick(struct exec *x);
-void exec_begin(struct exec *x, const char *actor);
-void exec_detach(struct exec *x); /* the command continues */
-void exec_fail(struct exec *x, const struct err *e);
-void exec_tell_started(struct exec *x, const struct err *e);
-void exec_started_if_all(struct exec *x);
-bool exec_waits_for_row(const struct exec *x);
-void exec_send_start(struct exec *x);
-void exec_attach_again(struct timer *t);
-void exec_log_read_on(struct exec *x); /* readers moved: a log that waits for them may continue */
-void exec_let_go(struct exec *x);      /* it stops waiting for readers */
-void execs_tell_all(struct sandboxes *all);
-void waits_end(struct exec *x, const struct err *e);
-void exec_forget(struct exec *x); /* removes it from its sandbox's list */
-void exec_save(struct exec *x, const char *event, const char *actor,
-               void (*done)(struct exec *x, const struct err *e));
-void exec_erase(struct exec *x);
-void exec_unmake(struct exec *x);       /* it never ran: erases its row and the request's key */
-CHECKED int exec_spill(struct exec *x); /* writes what only init keeps to the file; -1: it waits */
-/* Whether its log can be read now; otherwise it is being fetched, and its readers and journals will
- * be woken. */
-bool exec_is_there(struct exec *x);
-void exec_wake(struct exec *x); /* wakes its readers and waits, in the next turn */
-void readers_end(struct exec *x, const struct err *e);
-void readers_offer(struct exec *x, const struct log_cut *fresh); /* just appended to the log */
-CHECKED int exec_load_rows(struct store_tx *tx, struct sandboxes *all, struct err *e);
-
-/* --- journal.c --- */
-void notes_close(struct sandbox *s);
-void journals_wake(struct sandbox *s);
-void journals_end(struct sandbox *s, const struct err *e);
 
 /* sandbox_image.c */
 struct image_use;

@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-#include <signal.h>
 #include <stdio.h>
 
 #define KILLED_MS 1000 /* after a kill: for the reports of the commands' ends */
@@ -41,16 +40,6 @@ void sandbox_step_end(struct sandbox *s, const struct err *e)
     wait_tell(&s->waits, s, e);
     if (s->destroying && step_is(s, STEP_NONE) && s->in_list)
         sandbox_destroy_now(s);
-}
-
-void sandbox_lose_execs(struct sandbox *s, const char *why)
-{
-    LIST_EACH (&s->execs, node) {
-        struct exec *x = LIST_ENTRY(node, struct exec, link);
-
-        if (exec_is_live(x))
-            exec_lose(x, why);
-    }
 }
 
 /* Why a step cannot begin; 0: it can. */
@@ -175,7 +164,7 @@ static void stop_done(void *arg, const struct err *e)
 
     if (s->all->closed || !step_is(s, STEP_STOP))
         return;
-    sandbox_lose_execs(s, "the sandbox was stopped");
+    sandbox_lose_commands(s, "the sandbox was stopped");
     if (e->code != ERR_NONE) {
         struct err why = *e;
 
@@ -206,8 +195,7 @@ static void stop_late(struct timer *t)
 
     if (s->killed == KILLED_NONE && sandbox_is_linked(s)) {
         s->killed = KILLED_WORK;
-        LIST_EACH (&s->execs, node)
-            exec_kill(LIST_ENTRY(node, struct exec, link), 0);
+        commands_ops(s)->kill(s->commands);
         timer_set(s->all->timers, &s->timer, clock_mono_ms() + KILLED_MS, stop_late);
         return;
     }
@@ -216,18 +204,13 @@ static void stop_late(struct timer *t)
 
 static void stop_go_on(struct sandbox *s)
 {
-    if (step_is(s, STEP_STOP) && s->execs_live == 0)
+    if (step_is(s, STEP_STOP) && sandbox_is_idle(s))
         stop_remove(s);
 }
 
 static void stop_begin(struct sandbox *s)
 {
-    LIST_EACH (&s->execs, node) {
-        struct exec *x = LIST_ENTRY(node, struct exec, link);
-
-        if (x->ch && exec_is_live(x))
-            guest_exec_signal(x->ch, SIGTERM, GUEST_SCOPE_ALL);
-    }
+    commands_ops(s)->terminate(s->commands);
     timer_set(s->all->timers, &s->timer,
               s->grace_ms > 0 ? clock_mono_ms() + s->grace_ms : TIMER_SOON, stop_late);
     stop_go_on(s);
@@ -310,7 +293,7 @@ void sandbox_init_ended(struct sandbox *s, const char *why)
         sm_move(&s->step, STEP_NONE);
     }
     link_close(s);
-    sandbox_lose_execs(s, why);
+    sandbox_lose_commands(s, why);
     set_failure(s, why);
     s->actor[0] = '\0';
     sm_move(&s->sm, SANDBOX_FAILED);
@@ -363,8 +346,8 @@ static void destroy_removed(void *arg, const struct err *e)
         wait_tell(&s->destroy_waits, s, &why);
         return;
     }
-    sandbox_lose_execs(s, "the sandbox was destroyed");
-    logs_remove(s->all, s->has_logs ? s->id : NULL, destroy_cleaned, sandbox_ref(s));
+    sandbox_lose_commands(s, "the sandbox was destroyed");
+    commands_ops(s)->remove_logs(s->commands, destroy_cleaned, sandbox_ref(s));
 }
 
 void sandbox_destroy_now(struct sandbox *s)
@@ -427,7 +410,7 @@ void sandbox_exec_over(struct sandbox *s)
     sandbox_touch(s);
     if (step_is(s, STEP_STOP))
         stop_go_on(s);
-    else if (s->traits.one_shot && s->execs_live == 0 && !s->destroying && !s->all->closed)
+    else if (s->traits.one_shot && sandbox_is_idle(s) && !s->destroying && !s->all->closed)
         sandbox_destroy(s, NULL, NULL, NULL);
 }
 
@@ -435,8 +418,7 @@ static void tick_one(struct sandbox *s, int64_t now)
 {
     bool over = s->traits.ttl_ms > 0 && now - s->created_ms >= s->traits.ttl_ms;
 
-    LIST_EACH (&s->execs, node)
-        exec_tick(LIST_ENTRY(node, struct exec, link));
+    commands_ops(s)->tick(s->commands);
     if (sandbox_is_busy(s))
         s->last_activity_ms = now;
     if (s->traits.idle_ttl_ms > 0 && step_is(s, STEP_NONE) &&

@@ -6,8 +6,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-#include <signal.h>
-
 #define RETRY_FIRST_MS 10
 #define RETRY_MAX_MS 2000
 
@@ -34,71 +32,11 @@ static void link_again(struct sandbox *s, const struct err *e)
     timer_set(s->all->timers, &s->retry, clock_mono_ms() + i64_min(wait, RETRY_MAX_MS), retry_due);
 }
 
-/* --- a command that init knows but no row has: holtd died before its row was written, or after its
- * end was committed and before init was told.  No client was promised its output. --- */
-
-static void stray_running(struct guest_exec *x, const struct guest_exec_running *r)
-{
-    (void)r;
-    guest_exec_signal(x, SIGKILL, GUEST_SCOPE_ALL);
-}
-
-static void stray_output(struct guest_exec *x, enum guest_stream s, uint64_t offset,
-                         struct str bytes)
-{
-    guest_exec_ack(x, s, offset + bytes.n);
-}
-
-static void stray_room(struct guest_exec *x)
-{
-    (void)x;
-}
-
-static void stray_exited(struct guest_exec *x, const struct guest_exec_exit *how)
-{
-    (void)how;
-    guest_exec_forget(x);
-}
-
-static void stray_gone(struct guest_exec *x, const struct err *e)
-{
-    (void)x;
-    (void)e;
-}
-
-void link_forget(struct sandbox *s, const struct guest_exec_row *row)
-{
-    static const struct guest_exec_ops ops = {stray_running, stray_output, stray_room, stray_exited,
-                                              stray_gone};
-    const struct guest_exec_attach a = {
-        .id = row->id, .out_from = row->out_end, .err_from = row->err_end};
-    struct guest_exec *ch;
-    struct err e;
-
-    if (guest_exec_attach(s->guest, &a, &ops, NULL, &ch, &e) < 0)
-        log_warn("an unknown command of a sandbox could not be ended", LOG_C("sandbox", s->id),
-                 LOG_S("exec", row->id), LOG_E(&e));
-}
-
 /* --- callbacks of the guest --- */
-
-/* One whose end is not committed counts: init must keep it. */
-static struct exec *known_exec(struct sandbox *s, struct str id)
-{
-    LIST_EACH (&s->execs, node) {
-        struct exec *x = LIST_ENTRY(node, struct exec, link);
-
-        if (str_eq_c(id, x->id))
-            return x->ended_saved ? NULL : x;
-    }
-    return NULL;
-}
 
 static void link_ready(struct guest *g, const struct guest_hello_init *h)
 {
     AUTO(sandbox_unref) struct sandbox *s = sandbox_ref(guest_arg(g));
-    struct wire_rows rows = h->execs;
-    struct guest_exec_row row;
     bool other = s->known_epoch && memcmp(s->epoch, h->epoch, sizeof s->epoch) != 0;
 
     if (!sandbox_is_linked(s))
@@ -106,29 +44,7 @@ static void link_ready(struct guest *g, const struct guest_hello_init *h)
     s->tries = 0;
     memcpy(s->epoch, h->epoch, sizeof s->epoch);
     s->known_epoch = true;
-    LIST_EACH (&s->execs, node) {
-        struct exec *x = LIST_ENTRY(node, struct exec, link);
-
-        x->listed = false;
-        if (other && exec_is_live(x) && !x->start)
-            exec_lose(x, "another init answers in the sandbox");
-    }
-    while (wire_rows_next(&guest_exec_row_layout, &rows, &row)) {
-        struct exec *x = known_exec(s, row.id);
-
-        if (x && !x->listed && exec_is_live(x))
-            exec_link(x, &row);
-        else if (!x)
-            link_forget(s, &row);
-        if (x)
-            x->listed = true;
-    }
-    LIST_EACH (&s->execs, node) {
-        struct exec *x = LIST_ENTRY(node, struct exec, link);
-
-        if (exec_is_live(x) && !x->listed)
-            exec_link(x, NULL);
-    }
+    commands_ops(s)->linked(s->commands, h, other);
     sandbox_made_ready(s);
 }
 

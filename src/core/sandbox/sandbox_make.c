@@ -52,7 +52,7 @@ void sandbox_undo(struct sandbox *s, const struct err *why)
     timer_stop(&s->timer);
     text_set(&s->failure, str_of(why->msg));
     sm_move(&s->sm, SANDBOX_FAILED);
-    sandbox_lose_execs(s, "the sandbox could not be created");
+    sandbox_lose_commands(s, "the sandbox could not be created");
     link_close(s);
     s->driver->ops->remove(s->driver, s->id, step_is(s, STEP_START),
                            step_is(s, STEP_START) ? start_removed : undo_removed, sandbox_ref(s));

@@ -211,7 +211,8 @@ struct save { /* copies: the store's thread sees nothing else */
     void *tx_hook_arg;
     bool unmade; /* it was never made: forget its idempotency key */
     char id[ID_SIZE];
-    struct row *row;      /* NULL: of an erase */
+    struct row *row; /* NULL: of an erase */
+    const struct commands_ops *commands;
     struct pair *aliases; /* dialect and alias */
     size_t alias_count;
 };
@@ -258,8 +259,7 @@ static int erase_work(struct store_tx *tx, void *arg, struct err *e)
     if (v->unmade && tx_run(tx, "DELETE FROM idempotency WHERE object = :object",
                             PARAMS(P_C("object", object)), e) < 0)
         return -1;
-    if (tx_run(tx, "DELETE FROM execs WHERE sandbox = :id", PARAMS(P_C("id", v->id)), e) < 0 ||
-        alias_erase(tx, v->id, e) < 0 ||
+    if (v->commands->erase(tx, v->id, e) < 0 || alias_erase(tx, v->id, e) < 0 ||
         tx_run(tx, "DELETE FROM sandboxes WHERE id = :id", PARAMS(P_C("id", v->id)), e) < 0)
         return -1;
     put_events(tx, v);
@@ -309,6 +309,7 @@ static void write_row(struct sandbox *s, store_work work, sandbox_saved done)
 
     v->s = sandbox_ref(s);
     v->done = done;
+    v->commands = s->all->commands;
     list_init(&v->owed);
     while (!list_is_empty(&s->owed))
         list_push(&v->owed, list_pop(&s->owed));
@@ -427,7 +428,7 @@ static int load_work(struct store_tx *tx, void *arg, struct err *e)
     rows_end(rows);
     if (r < 0 || aliases_load(all->aliases, tx, e) < 0)
         return -1;
-    return exec_load_rows(tx, all, e);
+    return all->commands->load(all->execs, tx, e);
 }
 
 int sandboxes_load(struct sandboxes *all, struct err *e)

@@ -56,7 +56,7 @@ void sandbox_verify(const struct sandbox *s)
 {
     assert(s->refs > 0);
     assert((s->link.state >= LINK_OPEN) == (s->guest != NULL));
-    assert(s->execs_standing <= s->execs_live && s->execs_live <= s->exec_count);
+    assert(s->commands->standing <= s->commands->live);
     assert(step_is(s, STEP_NONE) || s->driver);
     assert(!step_is(s, STEP_DESTROY) || s->destroying);
     if (is_up(s) || s->sm.state == SANDBOX_STARTING)
