@@ -59,9 +59,17 @@ static void add_insert(struct buf *to, const struct columns *c)
 
 static void add_save(struct buf *to, const struct columns *c)
 {
+    size_t before;
+
     add_insert(to, c);
     buf_printf(to, " ON CONFLICT (%s) DO UPDATE SET ", key_of(c));
+    before = buf_len(to);
     add_names(to, c, is_updated, "@ = excluded.@");
+    if (buf_len(to) > before)
+        return;
+    buf_clear(to); /* a row of this table never changes */
+    add_insert(to, c);
+    buf_add_c(to, " ON CONFLICT DO NOTHING");
 }
 
 static void add_select(struct buf *to, const struct columns *c)
@@ -69,6 +77,11 @@ static void add_select(struct buf *to, const struct columns *c)
     buf_add_c(to, "SELECT ");
     add_names(to, c, is_read, "@");
     buf_printf(to, " FROM %s %s", c->table, c->order);
+}
+
+static void add_erase(struct buf *to, const struct columns *c)
+{
+    buf_printf(to, "DELETE FROM %s WHERE %s = :%s", c->table, key_of(c), key_of(c));
 }
 
 /* Made once; if two threads make it at the same time, one takes the other's. */
@@ -208,20 +221,44 @@ int row_save(struct store_tx *tx, const struct row *r, struct err *e)
     return tx_run(tx, sql, r->params, r->n, e) < 0 ? -1 : 0;
 }
 
-int columns_insert(struct store_tx *tx, struct columns *c, const void *object, struct err *e)
+static int write_object(struct store_tx *tx, struct columns *c, const char *sql, const void *object,
+                        struct err *e)
 {
     AUTO(buf_done) struct buf made = {0};
     struct store_param p[COLUMNS_MAX];
     size_t n = params_of(c, object, &made, p);
 
-    return tx_run(tx, sql_of(&c->sql_insert, c, add_insert), p, n, e) < 0 ? -1 : 0;
+    return tx_run(tx, sql, p, n, e) < 0 ? -1 : 0;
+}
+
+int columns_insert(struct store_tx *tx, struct columns *c, const void *object, struct err *e)
+{
+    return write_object(tx, c, sql_of(&c->sql_insert, c, add_insert), object, e);
+}
+
+int columns_save(struct store_tx *tx, struct columns *c, const void *object, struct err *e)
+{
+    return write_object(tx, c, sql_of(&c->sql_save, c, add_save), object, e);
+}
+
+int columns_erase(struct store_tx *tx, struct columns *c, const char *key, struct err *e)
+{
+    return tx_run(tx, sql_of(&c->sql_erase, c, add_erase), PARAMS(P_C(NULL, key)), e) < 0 ? -1 : 0;
 }
 
 /* --- reading --- */
 
-int columns_query(struct store_tx *tx, struct columns *c, struct store_rows **ret, struct err *e)
+int columns_each(struct store_tx *tx, struct columns *c, columns_fn fn, void *arg, struct err *e)
 {
-    return tx_query(tx, sql_of(&c->sql_select, c, add_select), NO_PARAMS, ret, e);
+    struct store_rows *rows;
+    int r;
+
+    if (tx_query(tx, sql_of(&c->sql_select, c, add_select), NO_PARAMS, &rows, e) < 0)
+        return -1;
+    while ((r = rows_step(rows, e)) > 0 && (r = fn(arg, rows, e)) == 0)
+        ;
+    rows_end(rows);
+    return r;
 }
 
 static int load_text(const struct column *c, struct str text, void *at, struct err *e)
@@ -272,8 +309,16 @@ int columns_load(const struct columns *c, const struct store_rows *rows, void *o
 {
     int n = 0;
 
-    for (size_t i = 0; i < c->count; i++)
-        if (is_read(&c->list[i]) && load_one(&c->list[i], rows, n++, object, e) < 0)
+    for (size_t i = 0; i < c->count; i++) {
+        const struct column *column = &c->list[i];
+
+        if (!is_read(column))
+            continue;
+        if ((column->flags & COLUMN_KEY) && c->prefix &&
+            !id_is_valid(c->prefix, rows_text(rows, n)))
+            return err_set(e, ERR_INTERNAL, 0, "a row of %s has a damaged id", c->table);
+        if (load_one(column, rows, n++, object, e) < 0)
             return err_wrap(e, "a row of %s", c->table);
+    }
     return 0;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/id.h"
 #include "core/store.h"
 
 #include <stdatomic.h>
@@ -54,8 +55,9 @@ struct columns { /* static: it keeps its statements */
     const char *table;
     const struct column *list;
     size_t count;
-    const char *order; /* "ORDER BY id" */
-    _Atomic(char *) sql_insert, sql_save, sql_select;
+    const char *order;  /* "ORDER BY id" */
+    const char *prefix; /* of the key, which is an id; NULL: it is not checked */
+    _Atomic(char *) sql_insert, sql_save, sql_select, sql_erase;
 };
 
 /* A copy of the values of a row, for a write on the store's thread. */
@@ -68,8 +70,13 @@ CHECKED int row_save(struct store_tx *tx, const struct row *r, struct err *e);
  * exist. */
 CHECKED int columns_insert(struct store_tx *tx, struct columns *c, const void *object,
                            struct err *e);
-/* All rows, in order; the first column has index 0. */
-CHECKED int columns_query(struct store_tx *tx, struct columns *c, struct store_rows **ret,
-                          struct err *e);
+CHECKED int columns_save(struct store_tx *tx, struct columns *c, const void *object,
+                         struct err *e); /* inserts it, or updates the one there is */
+/* Removes the row with this key, if there is one. */
+CHECKED int columns_erase(struct store_tx *tx, struct columns *c, const char *key, struct err *e);
+/* Calls fn for each row, in order, until it fails; the first column has index 0. */
+typedef int (*columns_fn)(void *arg, const struct store_rows *rows, struct err *e);
+CHECKED int columns_each(struct store_tx *tx, struct columns *c, columns_fn fn, void *arg,
+                         struct err *e);
 CHECKED int columns_load(const struct columns *c, const struct store_rows *rows, void *object,
                          struct err *e);

@@ -322,14 +322,14 @@ static int insert_setting(struct store_tx *tx, void *arg, struct err *e)
     return columns_insert(tx, &settings, arg, e);
 }
 
+static int load_setting_row(void *arg, const struct store_rows *rows, struct err *e)
+{
+    return columns_load(&settings, rows, arg, e);
+}
+
 static int load_setting(struct store_tx *tx, void *arg, struct err *e)
 {
-    struct store_rows *r;
-    int more;
-
-    if (columns_query(tx, &settings, &r, e) < 0 || (more = rows_step(r, e)) < 0)
-        return -1;
-    return more > 0 ? columns_load(&settings, r, arg, e) : 0;
+    return columns_each(tx, &settings, load_setting_row, arg, e);
 }
 
 static int one_number_too_many(struct store_tx *tx, void *arg, struct err *e)

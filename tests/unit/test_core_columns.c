@@ -88,15 +88,14 @@ static int insert(struct store_tx *tx, void *arg, struct err *e)
     return columns_insert(tx, &things, arg, e);
 }
 
+static int load_row(void *arg, const struct store_rows *rows, struct err *e)
+{
+    return columns_load(&things, rows, arg, e);
+}
+
 static int load(struct store_tx *tx, void *arg, struct err *e)
 {
-    struct store_rows *rows;
-    int r;
-
-    if (columns_query(tx, &things, &rows, e) < 0 || (r = rows_step(rows, e)) < 0)
-        return -1;
-    assert_int_equal(r, 1);
-    return columns_load(&things, rows, arg, e);
+    return columns_each(tx, &things, load_row, arg, e);
 }
 
 static int run_sql(struct store_tx *tx, void *arg, struct err *e)

@@ -2,6 +2,7 @@
 #include "core/access/access.h"
 #include "api/native/handlers.h"
 #include "api/reply_list.h"
+#include "api/share/named.h"
 #include "api/share/sandbox.h"
 #include "base/mem.h"
 #include "ops/access.h"
@@ -66,14 +67,6 @@ static void access_ended(void *arg, const struct certificate *c, struct str line
         request_fail(r, e);
 }
 
-static void fail_or_refuse(struct request *r, const struct err *e)
-{
-    if (e->code == ERR_FORBIDDEN)
-        request_refuse(r, e);
-    else
-        request_fail(r, e);
-}
-
 /* --- request --- */
 
 void access_request_run(struct request *r)
@@ -98,7 +91,7 @@ void access_request_run(struct request *r)
     j = xzalloc(sizeof *j);
     if (access_issue(r->api->c.access, &spec, &r->who, access_ended, j, &e) < 0) {
         mem_free(j);
-        fail_or_refuse(r, &e);
+        named_refuse(r, &e);
         return;
     }
     request_wait(r, &j->waiter);

@@ -3,6 +3,7 @@
 
 #include "api/native/handlers.h"
 #include "api/reply_list.h"
+#include "api/share/named.h"
 #include "api/share/sandbox.h"
 #include "base/mem.h"
 #include "core/template/template.h"
@@ -54,35 +55,12 @@ static void write_template(struct jw *w, const struct template *t)
     jw_object_end(w);
 }
 
-struct template_job {
-    struct waiter waiter;
-    struct principal by;
-};
-
-static struct template_job *template_job_new(const struct request *r)
+static void write_named(struct jw *w, struct named *n)
 {
-    struct template_job *j = xzalloc(sizeof *j);
-
-    j->by = request_who(r);
-    return j;
+    write_template(w, template_of(n));
 }
 
 /* --- create --- */
-
-static void template_created(void *arg, struct template *t, const struct err *e)
-{
-    AUTO(mem_free) struct template_job *j = arg;
-    struct request *r = waiter_end(&j->waiter);
-    struct jw w;
-
-    if (r && !t)
-        request_fail(r, e);
-    if (!r || !t)
-        return;
-    w = request_json(r);
-    write_template(&w, t);
-    request_send_json(r, 0);
-}
 
 /* As they were given: the decoded ones have presets too, and would be stronger than a later
  * template's or request's nothing. */
@@ -98,7 +76,7 @@ static char *given_fields(const json_t *body)
 void template_create_run(struct request *r)
 {
     const struct template_create_in *in = r->in;
-    struct template_job *j = template_job_new(r);
+    const struct named_call c = named_wait(r, write_named);
     char *fields = given_fields(r->body);
     struct err e = {0};
     int done = template_create(r->api->c.templates,
@@ -108,15 +86,10 @@ void template_create_run(struct request *r)
                                                        .runtime = in->sandbox.runtime,
                                                        .pool = in->pool,
                                                        .shared = in->shared},
-                               &(struct template_call){&j->by, template_created, j}, &e);
+                               &c, &e);
 
     free(fields); /* jansson's */
-    if (done < 0) {
-        mem_free(j);
-        request_fail(r, &e);
-        return;
-    }
-    request_wait(r, &j->waiter);
+    named_reply_later(r, &c, done, &e);
 }
 
 /* --- list, get --- */
@@ -146,10 +119,8 @@ static struct template *request_template(struct request *r, enum template_want w
     struct err e = {0};
     struct template *t = template_find(r->api->c.templates, &r->who, want, in->tenant, in->id, &e);
 
-    if (!t && e.code == ERR_FORBIDDEN)
-        request_refuse(r, &e);
-    else if (!t)
-        request_fail(r, &e);
+    if (!t)
+        named_refuse(r, &e);
     return t;
 }
 
@@ -167,33 +138,16 @@ void template_get_run(struct request *r)
 
 /* --- remove --- */
 
-static void template_removed(void *arg, struct template *t, const struct err *e)
-{
-    AUTO(mem_free) struct template_job *j = arg;
-    struct request *r = waiter_end(&j->waiter);
-
-    (void)t;
-    if (r && e->code == ERR_NONE)
-        request_send_empty(r);
-    else if (r)
-        request_fail(r, e);
-}
-
 void template_remove_run(struct request *r)
 {
     struct template *t = request_template(r, TEMPLATE_CHANGE);
-    struct template_job *j;
+    struct named_call c;
     struct err e = {0};
 
     if (!t)
         return;
-    j = template_job_new(r);
-    if (template_remove(t, &(struct template_call){&j->by, template_removed, j}, &e) < 0) {
-        mem_free(j);
-        request_fail(r, &e);
-        return;
-    }
-    request_wait(r, &j->waiter);
+    c = named_wait(r, NULL);
+    named_reply_later(r, &c, template_remove(t, &c, &e), &e);
 }
 
 /* --- use --- */

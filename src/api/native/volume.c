@@ -3,6 +3,7 @@
 #include "api/idempotency.h"
 #include "api/native/handlers.h"
 #include "api/reply_list.h"
+#include "api/share/named.h"
 #include "api/share/sandbox.h"
 #include "base/mem.h"
 #include "ops/volume.h"
@@ -28,20 +29,14 @@ static void write_volume(struct jw *w, const struct volume *v, int64_t used_byte
     jw_object_end(w);
 }
 
-struct volume_job {
-    struct waiter waiter;
-    struct api *api;
-    struct principal by;
-    char id[ID_SIZE]; /* of a measured one */
-};
-
-static struct volume_job *job_new(struct request *r)
+static void write_new(struct jw *w, struct named *n)
 {
-    struct volume_job *j = xzalloc(sizeof *j);
+    write_volume(w, volume_of(n), 0);
+}
 
-    j->api = r->api;
-    j->by = request_who(r);
-    return j;
+static void write_unmeasured(struct jw *w, struct named *n)
+{
+    write_volume(w, volume_of(n), UNKNOWN);
 }
 
 /* --- create --- */
@@ -57,21 +52,6 @@ static void put_created(const void *object, struct buf *name, struct buf *reply)
     buf_add_char(reply, '\n');
 }
 
-static void volume_created(void *arg, struct volume *v, const struct err *e)
-{
-    AUTO(mem_free) struct volume_job *j = arg;
-    struct request *r = waiter_end(&j->waiter);
-    struct jw w;
-
-    if (r && e->code != ERR_NONE) {
-        request_fail(r, e);
-    } else if (r) {
-        w = request_json(r);
-        write_volume(&w, v, 0);
-        request_send_json(r, 0);
-    }
-}
-
 void volume_create_run(struct request *r)
 {
     const struct volume_create_in *in = r->in;
@@ -82,18 +62,12 @@ void volume_create_run(struct request *r)
         .size_bytes = in->size_bytes == OP_ABSENT ? 0 : in->size_bytes,
         .shared = in->shared,
     };
-    struct volume_job *j = job_new(r);
+    const struct named_call c = named_wait(r, write_new);
     struct err e = {0};
 
     if (r->idem)
         spec.tx_hook = idem_hook(TAKE(r->idem), 201, put_created, &spec.tx_hook_arg);
-    if (volume_create(r->api->c.volumes, &spec, &(struct volume_call){&j->by, volume_created, j},
-                      &e) < 0) {
-        mem_free(j);
-        request_fail(r, &e);
-        return;
-    }
-    request_wait(r, &j->waiter);
+    named_reply_later(r, &c, volume_create(r->api->c.volumes, &spec, &c, &e), &e);
 }
 
 /* --- list, get --- */
@@ -124,17 +98,22 @@ static struct volume *request_volume(struct request *r, enum volume_want want, s
     struct err e = {0};
     struct volume *v = volume_find(r->api->c.volumes, &r->who, want, tenant, id, &e);
 
-    if (!v && e.code == ERR_FORBIDDEN)
-        request_refuse(r, &e);
-    else if (!v)
-        request_fail(r, &e);
+    if (!v)
+        named_refuse(r, &e);
     return v;
 }
+
+struct measure_job {
+    struct waiter waiter;
+    struct api *api;
+    struct principal by;
+    char id[ID_SIZE];
+};
 
 /* It may have been removed meanwhile. */
 static void volume_measured(void *arg, int64_t bytes, const struct err *e)
 {
-    struct volume_job *j = arg;
+    struct measure_job *j = arg;
     struct request *r = waiter_end(&j->waiter);
     struct err gone = {0};
     struct volume *v =
@@ -157,12 +136,14 @@ void volume_get_run(struct request *r)
     const struct volume_id_in *in = r->in;
     struct volume *v = request_volume(r, VOLUME_SEE, in->tenant, in->id);
     struct volume_info i;
-    struct volume_job *j;
+    struct measure_job *j;
     struct jw w;
 
     if (!v)
         return;
-    j = job_new(r);
+    j = xzalloc(sizeof *j);
+    j->api = r->api;
+    j->by = request_who(r);
     volume_info(v, &i);
     (void)snprintf(j->id, sizeof j->id, "%s", i.id);
     if (volume_measure(v, volume_measured, j)) {
@@ -177,69 +158,30 @@ void volume_get_run(struct request *r)
 
 /* --- update --- */
 
-static void volume_updated(void *arg, struct volume *v, const struct err *e)
-{
-    struct volume_job *j = arg;
-    struct request *r = waiter_end(&j->waiter);
-
-    if (r && e->code == ERR_NONE) {
-        struct jw w = request_json(r);
-
-        write_volume(&w, v, UNKNOWN);
-        request_send_json(r, 0);
-    } else if (r) {
-        request_fail(r, e);
-    }
-    mem_free(j);
-}
-
 void volume_update_run(struct request *r)
 {
     const struct volume_update_in *in = r->in;
     struct volume *v = request_volume(r, VOLUME_CHANGE, in->tenant, in->id);
-    struct volume_job *j;
+    struct named_call c;
     struct err e = {0};
 
     if (!v)
         return;
-    j = job_new(r);
-    if (volume_share(v, in->shared, &(struct volume_call){&j->by, volume_updated, j}, &e) < 0) {
-        mem_free(j);
-        request_refuse(r, &e);
-        return;
-    }
-    request_wait(r, &j->waiter);
+    c = named_wait(r, write_unmeasured);
+    named_reply_later(r, &c, volume_share(v, in->shared, &c, &e), &e);
 }
 
 /* --- remove --- */
-
-static void volume_removed(void *arg, struct volume *v, const struct err *e)
-{
-    struct volume_job *j = arg;
-    struct request *r = waiter_end(&j->waiter);
-
-    (void)v;
-    if (r && e->code == ERR_NONE)
-        request_send_empty(r);
-    else if (r)
-        request_fail(r, e);
-    mem_free(j);
-}
 
 void volume_remove_run(struct request *r)
 {
     const struct volume_id_in *in = r->in;
     struct volume *v = request_volume(r, VOLUME_CHANGE, in->tenant, in->id);
-    struct volume_job *j;
+    struct named_call c;
     struct err e = {0};
 
     if (!v)
         return;
-    j = job_new(r);
-    if (volume_remove(v, &(struct volume_call){&j->by, volume_removed, j}, &e) < 0) {
-        mem_free(j);
-        request_fail(r, &e);
-        return;
-    }
-    request_wait(r, &j->waiter);
+    c = named_wait(r, NULL);
+    named_reply_later(r, &c, volume_remove(v, &c, &e), &e);
 }

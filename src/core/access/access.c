@@ -3,11 +3,9 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/sorted.h"
-#include "core/columns.h"
-#include "core/event/event.h"
-#include "core/identity/owner.h"
+#include "core/identity/named.h"
 #include "core/keyfile.h"
+#include "core/texts.h"
 #include "proto/json.h"
 #include "proto/sshcert.h"
 
@@ -20,58 +18,34 @@
 #define SERIALS_PER_MS 1000             /* so that serials never repeat, and fit into a double */
 
 struct access {
+    struct named_list list;
     struct access_config c;
     struct ssh_authority key;
-    struct certificate **sorted; /* by id */
-    size_t count, size;
     int64_t last_serial;
 };
 
 struct certificate {
-    struct access *all;
-    char id[ID_SIZE];
-    int64_t serial, created_ms, expires_ms, revoked_ms;
-    char owner[64], token[ID_SIZE], sandbox[ID_SIZE];
-    char *tenant, *principals, *fingerprint, *reason;
-    enum { ROW_NEW, ROW_KEPT } row; /* not listed before its row is committed */
-    unsigned writes;                /* under way: not forgotten meanwhile */
+    struct named named; /* first; it has no name */
+    int64_t serial, expires_ms, revoked_ms;
+    char token[ID_SIZE], sandbox[ID_SIZE];
+    char *principals, *fingerprint, *reason;
 };
 
-/* --- the list --- */
-
-static struct certificate *certificate_free(struct certificate *c)
+static struct certificate *certificate_of(struct named *n)
 {
-    if (!c)
-        return NULL;
-    mem_free(c->tenant);
-    mem_free(c->principals);
-    mem_free(c->fingerprint);
-    mem_free(c->reason);
-    mem_free(c);
-    return NULL;
-}
-DEFINE_AUTO(struct certificate *, certificate_free)
-
-static void certificate_add(struct access *a, struct certificate *c)
-{
-    c->all = a;
-    sorted_add(SORTED(a, id), c);
-    a->last_serial = i64_max(a->last_serial, c->serial);
+    return n ? CONTAINER_OF(n, struct certificate, named) : NULL;
 }
 
-static void certificate_drop(struct certificate *c)
+static struct access *all_of(const struct certificate *c)
 {
-    sorted_remove(SORTED(c->all, id), c);
-    certificate_free(c);
+    return CONTAINER_OF(c->named.list, struct access, list);
 }
 
 struct access *access_free(struct access *a)
 {
     if (!a)
         return NULL;
-    for (size_t i = 0; i < a->count; i++)
-        certificate_free(a->sorted[i]);
-    mem_free(a->sorted);
+    named_list_done(&a->list);
     mem_wipe(&a->key, sizeof a->key);
     mem_free(a);
     return NULL;
@@ -82,10 +56,10 @@ static bool is_orphaned(const struct certificate *c)
 {
     struct err e = {0};
 
-    if (c->token[0] && !identity_get(c->all->c.identity, str_of(c->token)))
+    if (c->token[0] && !identity_get(all_of(c)->c.identity, str_of(c->token)))
         return true;
     return c->sandbox[0] &&
-           !sandbox_find(c->all->c.sandboxes, &principal_system, str_of(c->sandbox), &e);
+           !sandbox_find(all_of(c)->c.sandboxes, &principal_system, str_of(c->sandbox), &e);
 }
 
 static enum certificate_state state_of(const struct certificate *c)
@@ -98,13 +72,13 @@ static enum certificate_state state_of(const struct certificate *c)
 void certificate_info(const struct certificate *c, struct certificate_info *ret)
 {
     *ret = (struct certificate_info){
-        .id = c->id,
+        .id = c->named.id,
         .serial = c->serial,
-        .created_ms = c->created_ms,
+        .created_ms = c->named.created_ms,
         .expires_ms = c->expires_ms,
         .revoked_ms = c->revoked_ms,
-        .owner = str_of(c->owner),
-        .tenant = str_of(c->tenant),
+        .owner = str_of(c->named.owner),
+        .tenant = str_of(c->named.tenant),
         .sandbox = str_of(c->sandbox),
         .principals = str_of(c->principals),
         .fingerprint = str_of(c->fingerprint),
@@ -113,48 +87,34 @@ void certificate_info(const struct certificate *c, struct certificate_info *ret)
     };
 }
 
-static bool may_see(const struct principal *by, const struct certificate *c)
-{
-    const struct owned o = {.owner = str_of(c->owner), .tenant = str_of(c->tenant)};
-
-    return c->row == ROW_KEPT && owner_may(by, &o, OWNER_SEE);
-}
-
 const struct certificate *access_find(struct access *a, const struct principal *by, struct str id,
                                       struct err *e)
 {
-    const struct certificate *c = sorted_find(SORTED(a, id), id);
+    struct named *n = named_get(&a->list, id);
 
-    if (c && may_see(by, c))
-        return c;
-    err_set(e, ERR_NOT_FOUND, 0, "there is no certificate '" STR_FMT "'", (int)size_min(id.n, 64),
-            id.p ? id.p : "");
-    err_hint(e, "holt access ls lists those there are");
+    if (n && named_may(n, by, OWNER_SEE))
+        return certificate_of(n);
+    (void)named_not_found(a->list.kind, id, e);
     return NULL;
 }
 
 const struct certificate *access_next(struct access *a, const struct principal *by,
                                       struct str after)
 {
-    for (size_t i = sorted_after(SORTED(a, id), after); i < a->count; i++)
-        if (may_see(by, a->sorted[i]))
-            return a->sorted[i];
-    return NULL;
+    return certificate_of(named_next(&a->list, by, after));
 }
 
 /* --- rows and events --- */
 
 #define HAS(member, kind, ...) COLUMN(struct certificate, member, kind, __VA_ARGS__)
 static const struct column certificate_column_list[] = {
-    HAS(id, COLUMN_CHARS, .flags = COLUMN_KEY),
+    COLUMN_AS("id", struct certificate, named.id, COLUMN_CHARS, .flags = COLUMN_KEY),
+    NAMED_OWNER_COLUMNS(struct certificate),
     HAS(serial, COLUMN_INT),
-    HAS(owner, COLUMN_CHARS),
     HAS(token, COLUMN_CHARS),
-    HAS(tenant, COLUMN_TEXT),
     HAS(sandbox, COLUMN_CHARS),
     HAS(principals, COLUMN_TEXT),
     HAS(fingerprint, COLUMN_TEXT),
-    HAS(created_ms, COLUMN_INT),
     HAS(expires_ms, COLUMN_INT),
     HAS(revoked_ms, COLUMN_INT),
     HAS(reason, COLUMN_TEXT),
@@ -162,119 +122,59 @@ static const struct column certificate_column_list[] = {
 static struct columns certificate_columns = {.table = "certificates",
                                              .list = certificate_column_list,
                                              .count = ARRAY_LEN(certificate_column_list),
-                                             .order = "ORDER BY id"};
+                                             .order = "ORDER BY id",
+                                             .prefix = "ac"};
 
-static int load_certificates(struct store_tx *tx, void *arg, struct err *e)
+static void certificate_done(struct named *n)
 {
-    struct access *a = arg;
-    struct store_rows *rows;
-    int r;
+    struct certificate *c = certificate_of(n);
 
-    if (columns_query(tx, &certificate_columns, &rows, e) < 0)
-        return -1;
-    while ((r = rows_step(rows, e)) > 0) {
-        AUTO(certificate_free) struct certificate *c = xzalloc(sizeof *c);
-
-        if (columns_load(&certificate_columns, rows, c, e) < 0)
-            return -1;
-        c->row = ROW_KEPT;
-        certificate_add(a, TAKE(c));
-    }
-    rows_end(rows);
-    return r;
+    mem_free(c->principals);
+    mem_free(c->fingerprint);
+    mem_free(c->reason);
 }
 
+static void certificate_put(const struct named *n, struct jw *w)
+{
+    const struct certificate *c = CONTAINER_OF(n, struct certificate, named);
+
+    jw_kint(w, "serial", c->serial);
+    jw_kc(w, "sandbox", c->sandbox);
+    jw_kc(w, "principals", c->principals);
+    jw_kc(w, "fingerprint", c->fingerprint);
+    jw_ktime(w, "expires_at", c->expires_ms);
+    jw_ktime(w, "revoked_at", c->revoked_ms);
+    jw_kc(w, "reason", c->reason);
+}
+
+static const struct named_kind certificate_kind = {
+    .noun = "certificate",
+    .hint = "holt access ls lists those there are",
+    .size = sizeof(struct certificate),
+    .columns = &certificate_columns,
+    .durability = STORE_DURABLE,
+    .done = certificate_done,
+    .put = certificate_put,
+};
+
 struct access_job {
-    struct certificate *c;
-    struct row *row;
-    const char *event;
-    char actor[64];
-    char *data, *line; /* the certificate's text, of an issue */
+    char *line; /* the certificate's text, of an issue */
     access_cb done;
     void *arg;
 };
 
-static char *event_data(const struct certificate *c)
+static void certificate_written(void *arg, struct named *n, const struct err *e)
 {
-    struct buf data = {0};
-    struct jw w = {.to = &data};
+    struct access_job *j = arg;
 
-    jw_object(&w);
-    jw_kc(&w, "id", c->id);
-    jw_kint(&w, "serial", c->serial);
-    jw_kc(&w, "owner", c->owner);
-    jw_kc(&w, "tenant", c->tenant);
-    jw_kc(&w, "sandbox", c->sandbox);
-    jw_kc(&w, "principals", c->principals);
-    jw_kc(&w, "fingerprint", c->fingerprint);
-    jw_ktime(&w, "expires_at", c->expires_ms);
-    jw_ktime(&w, "revoked_at", c->revoked_ms);
-    jw_kc(&w, "reason", c->reason);
-    jw_object_end(&w);
-    return buf_steal(&data);
-}
-
-static int write_work(struct store_tx *tx, void *arg, struct err *e)
-{
-    const struct access_job *j = arg;
-    char object[ID_SIZE + 16];
-
-    if (row_save(tx, j->row, e) < 0)
-        return -1;
-    (void)snprintf(object, sizeof object, "certificate/%s", j->c->id);
-    tx_event(tx,
-             &(struct event_spec){
-                 .type = j->event, .object = object, .actor = j->actor, .data = str_of(j->data)},
-             NULL);
-    return 0;
-}
-
-static void job_end(struct access_job *j)
-{
-    assert(j->c->writes > 0);
-    j->c->writes--;
-    row_free(j->row);
-    mem_free(j->data);
+    j->done(j->arg, e->code == ERR_NONE ? certificate_of(n) : NULL, str_of(j->line), e);
     mem_free(j->line);
     mem_free(j);
 }
 
-static void issue_written(void *arg, const struct err *e)
+static struct named_call access_call(const struct principal *by, struct access_job j)
 {
-    struct access_job *j = arg;
-    struct certificate *dropped = NULL;
-
-    if (e->code == ERR_NONE)
-        j->c->row = ROW_KEPT;
-    j->done(j->arg, e->code == ERR_NONE ? j->c : NULL, str_of(j->line), e);
-    if (e->code != ERR_NONE)
-        dropped = j->c;
-    job_end(j);
-    if (dropped)
-        certificate_drop(dropped);
-}
-
-static void revoke_written(void *arg, const struct err *e)
-{
-    struct access_job *j = arg;
-
-    j->done(j->arg, e->code == ERR_NONE ? j->c : NULL, (struct str){0}, e);
-    job_end(j);
-}
-
-static void write_certificate(struct certificate *c, struct access_job with, const char *event,
-                              const struct principal *by)
-{
-    struct access_job *j = xmemdup(&with, sizeof with);
-
-    c->writes++;
-    j->c = c;
-    j->row = row_take(&certificate_columns, c);
-    j->event = event;
-    j->data = event_data(c);
-    (void)snprintf(j->actor, sizeof j->actor, "%s", by->actor);
-    store_write(c->all->c.store, STORE_DURABLE, write_work,
-                j->line ? issue_written : revoke_written, j);
+    return (struct named_call){by, certificate_written, xmemdup(&j, sizeof j)};
 }
 
 /* --- the key --- */
@@ -311,10 +211,13 @@ int access_open(const struct access_config *c, struct access **ret, struct err *
     struct access *a = xzalloc(sizeof *a);
 
     a->c = *c;
-    if (open_key(a, c->state, e) < 0 || store_now(c->store, load_certificates, a, e) < 0) {
+    if (open_key(a, c->state, e) < 0 ||
+        named_list_open(&a->list, &certificate_kind, c->store, e) < 0) {
         access_free(a);
-        return err_wrap(e, "read the SSH certificates");
+        return err_wrap(e, "open the SSH certificates");
     }
+    for (size_t i = 0; i < a->list.count; i++)
+        a->last_serial = i64_max(a->last_serial, certificate_of(a->list.sorted[i])->serial);
     *ret = a;
     return 0;
 }
@@ -334,13 +237,16 @@ static int compare_serials(const void *a, const void *b)
 /* Expired ones are refused anyway and are left out. */
 void access_put_krl(const struct access *a, struct buf *to)
 {
-    AUTO(mem_free) uint64_t *serials = xzalloc((a->count + 1) * sizeof *serials);
+    AUTO(mem_free) uint64_t *serials = xzalloc((a->list.count + 1) * sizeof *serials);
     int64_t now_ms = clock_wall_ms();
     size_t n = 0;
 
-    for (size_t i = 0; i < a->count; i++)
-        if (now_ms < a->sorted[i]->expires_ms && state_of(a->sorted[i]) == CERTIFICATE_REVOKED)
-            serials[n++] = (uint64_t)a->sorted[i]->serial;
+    for (size_t i = 0; i < a->list.count; i++) {
+        const struct certificate *c = certificate_of(a->list.sorted[i]);
+
+        if (now_ms < c->expires_ms && state_of(c) == CERTIFICATE_REVOKED)
+            serials[n++] = (uint64_t)c->serial;
+    }
     qsort(serials, n, sizeof *serials, compare_serials);
     ssh_krl_make(&a->key, (uint64_t)now_ms, now_ms / 1000, serials, n, to);
 }
@@ -375,9 +281,9 @@ static int check_spec(const struct access *a, const struct certificate_spec *spe
             return err_set(e, ERR_INVALID, 0,
                            "field 'principals': 1 to 128 characters each, "
                            "without blanks and commas");
-    if (a->count < CERTIFICATES_MAX)
+    if (a->list.count < CERTIFICATES_MAX)
         return 0;
-    err_set(e, ERR_LIMIT, 0, "%zu certificates are kept already", a->count);
+    err_set(e, ERR_LIMIT, 0, "%zu certificates are kept already", a->list.count);
     return err_limit_fixed(e, CERTIFICATES_MAX, "they are forgotten a day after they have expired");
 }
 
@@ -394,21 +300,18 @@ static char *join_principals(const struct certificate_spec *spec)
     return buf_steal(&all);
 }
 
-static struct certificate *certificate_new(const struct access *a,
-                                           const struct certificate_spec *spec,
+static struct certificate *certificate_new(struct access *a, const struct certificate_spec *spec,
                                            const struct principal *by, struct str blob)
 {
-    struct certificate *c = xzalloc(sizeof *c);
+    struct named *n = named_new(&a->list, by, str_of(by->tenant), STR(""));
+    struct certificate *c = certificate_of(n);
     struct buf fingerprint = {0};
 
-    id_make("ac", c->id);
-    c->created_ms = clock_wall_ms();
-    c->expires_ms = c->created_ms + spec->ttl_ms;
-    c->serial = i64_max(a->last_serial + 1, c->created_ms * SERIALS_PER_MS);
-    (void)snprintf(c->owner, sizeof c->owner, "%s", principal_owner(by));
+    c->expires_ms = n->created_ms + spec->ttl_ms;
+    c->serial = i64_max(a->last_serial + 1, n->created_ms * SERIALS_PER_MS);
+    a->last_serial = c->serial;
     (void)snprintf(c->token, sizeof c->token, "%s", by->token ? by->token->id : "");
     (void)snprintf(c->sandbox, sizeof c->sandbox, "%s", spec->sandbox ? spec->sandbox : "");
-    c->tenant = xstrdup(by->tenant);
     c->principals = join_principals(spec);
     c->reason = xstrdup("");
     ssh_put_fingerprint(blob, &fingerprint);
@@ -423,14 +326,14 @@ static int sign_certificate(const struct access *a, const struct certificate *c,
     char key_id[ID_SIZE + 80];
     const struct str own = str_of(c->sandbox);
 
-    (void)snprintf(key_id, sizeof key_id, "%s-%s", c->id, c->owner);
+    (void)snprintf(key_id, sizeof key_id, "%s-%s", c->named.id, c->named.owner);
     return ssh_cert_make(&a->key, blob,
                          &(struct ssh_cert_spec){
                              .serial = (uint64_t)c->serial,
                              .key_id = key_id,
                              .principals = spec->sandbox ? &own : spec->principals,
                              .principal_count = spec->sandbox ? 1 : spec->principal_count,
-                             .valid_after_s = c->created_ms / 1000 - SKEW_S,
+                             .valid_after_s = c->named.created_ms / 1000 - SKEW_S,
                              .valid_before_s = c->expires_ms / 1000,
                          },
                          line, e);
@@ -440,18 +343,19 @@ int access_issue(struct access *a, const struct certificate_spec *spec, const st
                  access_cb done, void *arg, struct err *e)
 {
     AUTO(buf_done) struct buf blob = {0}, line = {0};
-    AUTO(certificate_free) struct certificate *c = NULL;
+    struct named_call call;
+    struct certificate *c;
 
     assert(spec->ttl_ms >= ACCESS_TTL_MIN_MS && spec->ttl_ms <= ACCESS_TTL_MAX_MS);
     if (check_spec(a, spec, by, e) < 0 || ssh_key_read(spec->public_key, &blob, e) < 0)
         return err_wrap(e, "issue a certificate");
     c = certificate_new(a, spec, by, buf_str(&blob));
-    if (sign_certificate(a, c, spec, buf_str(&blob), &line, e) < 0)
+    if (sign_certificate(a, c, spec, buf_str(&blob), &line, e) < 0) {
+        named_forget(&c->named);
         return err_wrap(e, "issue a certificate");
-    certificate_add(a, c);
-    write_certificate(TAKE(c),
-                      (struct access_job){.line = buf_steal(&line), .done = done, .arg = arg},
-                      "certificate.issued", by);
+    }
+    call = access_call(by, (struct access_job){buf_steal(&line), done, arg});
+    named_create(&c->named, "certificate.issued", &call, NULL, NULL);
     return 0;
 }
 
@@ -460,17 +364,19 @@ int access_issue(struct access *a, const struct certificate_spec *spec, const st
 int access_revoke(struct access *a, const struct certificate *found, struct str reason,
                   const struct principal *by, access_cb done, void *arg, struct err *e)
 {
-    struct certificate *c = sorted_find(SORTED(a, id), str_of(found->id));
+    struct named *n = named_get(&a->list, str_of(found->named.id));
+    struct certificate *c = certificate_of(n);
+    struct named_call call;
 
     assert(c == found);
     if (c->revoked_ms) {
-        err_set(e, ERR_CONFLICT, 0, "certificate '%s' is revoked already", c->id);
-        return err_object(e, "certificate", c->id);
+        err_set(e, ERR_CONFLICT, 0, "certificate '%s' is revoked already", n->id);
+        return err_object(e, "certificate", n->id);
     }
     c->revoked_ms = clock_wall_ms(); /* at once, whatever the store does */
-    mem_free(c->reason);
-    c->reason = str_dup(reason);
-    write_certificate(c, (struct access_job){.done = done, .arg = arg}, "certificate.revoked", by);
+    text_set(&c->reason, reason);
+    call = access_call(by, (struct access_job){NULL, done, arg});
+    named_save(n, "certificate.revoked", &call);
     return 0;
 }
 
@@ -497,11 +403,14 @@ void access_tick(struct access *a)
     int64_t before_ms = clock_wall_ms() - KEPT_MS;
     size_t old = 0;
 
-    for (size_t i = a->count; i-- > 0;)
-        if (a->sorted[i]->expires_ms < before_ms && a->sorted[i]->writes == 0) {
-            certificate_drop(a->sorted[i]);
-            old++;
-        }
+    for (size_t i = a->list.count; i-- > 0;) {
+        struct named *n = a->list.sorted[i];
+
+        if (certificate_of(n)->expires_ms >= before_ms || n->writes > 0)
+            continue;
+        named_forget(n);
+        old++;
+    }
     if (old > 0)
         store_write(a->c.store, STORE_RELAXED, forget_work, forgotten,
                     xmemdup(&before_ms, sizeof before_ms));

@@ -274,7 +274,7 @@ static int erase_work(struct store_tx *tx, void *arg, struct err *e)
 
     char object[ID_SIZE + 8];
 
-    if (tx_run(tx, "DELETE FROM execs WHERE id = :id", PARAMS(P_C("id", j->id)), e) < 0)
+    if (columns_erase(tx, &exec_columns, j->id, e) < 0)
         return -1;
     if (j->unmade && tx_run(tx, "DELETE FROM idempotency WHERE object = :object",
                             PARAMS(P_C("object", object_of(j, object))), e) < 0)
@@ -348,8 +348,9 @@ static void set_log(struct exec *x)
     x->log.size = 0;
 }
 
-static int load_row(struct execs *all, const struct store_rows *rows, struct err *e)
+static int load_row(void *arg, const struct store_rows *rows, struct err *e)
 {
+    struct execs *all = arg;
     struct str id = rows_text(rows, AT_ID);
     struct sandbox *s = sandboxes_get(all->sandboxes, rows_text(rows, AT_SANDBOX));
     AUTO(exec_unref) struct exec *x = NULL;
@@ -375,14 +376,5 @@ static int load_row(struct execs *all, const struct store_rows *rows, struct err
 
 int execs_load(struct execs *all, struct store_tx *tx, struct err *e)
 {
-    struct store_rows *rows;
-    int r;
-
-    if (columns_query(tx, &exec_columns, &rows, e) < 0)
-        return -1;
-    while ((r = rows_step(rows, e)) > 0)
-        if (load_row(all, rows, e) < 0)
-            return -1;
-    rows_end(rows);
-    return r;
+    return columns_each(tx, &exec_columns, load_row, all, e);
 }

@@ -116,27 +116,22 @@ static const struct column token_column_list[] = {
 static struct columns token_columns = {.table = "tokens",
                                        .list = token_column_list,
                                        .count = ARRAY_LEN(token_column_list),
+                                       .prefix = "tk",
                                        .order = "ORDER BY id"};
+
+static int load_token(void *arg, const struct store_rows *rows, struct err *e)
+{
+    AUTO(entry_free) struct entry *n = xzalloc(sizeof *n);
+
+    if (columns_load(&token_columns, rows, &n->t, e) < 0)
+        return -1;
+    add(arg, TAKE(n));
+    return 0;
+}
 
 static int load_tokens(struct store_tx *tx, void *arg, struct err *e)
 {
-    struct identity *i = arg;
-    struct store_rows *rows;
-    int r;
-
-    if (columns_query(tx, &token_columns, &rows, e) < 0)
-        return -1;
-    while ((r = rows_step(rows, e)) > 0) {
-        AUTO(entry_free) struct entry *n = xzalloc(sizeof *n);
-
-        if (columns_load(&token_columns, rows, &n->t, e) < 0)
-            return -1;
-        if (!id_is_valid("tk", str_of(n->t.id)))
-            return err_set(e, ERR_INTERNAL, 0, "token row '%s' is damaged", n->t.id);
-        add(i, TAKE(n));
-    }
-    rows_end(rows);
-    return r;
+    return columns_each(tx, &token_columns, load_token, arg, e);
 }
 
 int identity_open(struct store *s, struct identity **ret, struct err *e)

@@ -7,31 +7,31 @@
 
 /* --- reading --- */
 
-static int load_layers(struct images *l, struct store_tx *tx, struct err *e)
+static const struct column layer_column_list[] = {
+    COLUMN(struct layer, id, COLUMN_CHARS, .flags = COLUMN_KEY),
+    COLUMN(struct layer, digest, COLUMN_CHARS, .flags = COLUMN_ONCE),
+    COLUMN(struct layer, diff_id, COLUMN_CHARS, .flags = COLUMN_ONCE),
+    COLUMN(struct layer, bytes, COLUMN_INT, .flags = COLUMN_ONCE),
+    COLUMN(struct layer, entries, COLUMN_INT, .flags = COLUMN_ONCE),
+    COLUMN(struct layer, created_ms, COLUMN_INT, .flags = COLUMN_ONCE),
+};
+static struct columns layer_columns = {.table = "layers",
+                                       .list = layer_column_list,
+                                       .count = ARRAY_LEN(layer_column_list),
+                                       .order = "ORDER BY id"};
+
+static int load_layer(void *arg, const struct store_rows *rows, struct err *e)
 {
-    struct store_rows *rows;
-    int r;
+    struct images *l = arg;
+    AUTO(mem_free) struct layer *y = xzalloc(sizeof *y);
 
-    if (tx_query(tx, "SELECT id, digest, diff_id, bytes, entries, created_ms FROM layers",
-                 NO_PARAMS, &rows, e) < 0)
+    if (columns_load(&layer_columns, rows, y, e) < 0)
         return -1;
-    while ((r = rows_step(rows, e)) > 0) {
-        struct str id = rows_text(rows, 0), digest = rows_text(rows, 1), diff = rows_text(rows, 2);
-        struct layer *y;
-
-        if (id.n >= ID_SIZE || !oci_digest_is_valid(digest) || !oci_digest_is_valid(diff))
-            return err_set(e, ERR_INTERNAL, 0, "layer row '" STR_FMT "' is damaged", STR_ARG(id));
-        y = xzalloc(sizeof *y);
-        memcpy(y->id, id.p, id.n);
-        memcpy(y->digest, digest.p, digest.n);
-        memcpy(y->diff_id, diff.p, diff.n);
-        y->bytes = rows_int(rows, 3);
-        y->entries = rows_int(rows, 4);
-        y->created_ms = rows_int(rows, 5);
-        map_set(&l->layers, id, y);
-    }
-    rows_end(rows);
-    return r;
+    if (!oci_digest_is_valid(str_of(y->digest)) || !oci_digest_is_valid(str_of(y->diff_id)))
+        return err_set(e, ERR_INTERNAL, 0, "layer row '%s' is damaged", y->id);
+    map_set(&l->layers, str_of(y->id), y);
+    y = NULL;
+    return 0;
 }
 
 static int load_image_layers(struct images *l, struct image *i, struct store_tx *tx, struct err *e)
@@ -74,26 +74,24 @@ static const struct column image_column_list[] = {
 static struct columns image_columns = {.table = "images",
                                        .list = image_column_list,
                                        .count = ARRAY_LEN(image_column_list),
+                                       .prefix = "im",
                                        .order = "ORDER BY id"};
+
+static int load_image(void *arg, const struct store_rows *rows, struct err *e)
+{
+    AUTO(image_free) struct image *i = image_new("");
+
+    if (columns_load(&image_columns, rows, i, e) < 0)
+        return -1;
+    i->state = IMAGE_READY;
+    images_add(arg, TAKE(i));
+    return 0;
+}
 
 static int load_images(struct images *l, struct store_tx *tx, struct err *e)
 {
-    struct store_rows *rows;
-    int r;
+    int r = columns_each(tx, &image_columns, load_image, l, e);
 
-    if (columns_query(tx, &image_columns, &rows, e) < 0)
-        return -1;
-    while ((r = rows_step(rows, e)) > 0) {
-        AUTO(image_free) struct image *i = image_new("");
-
-        if (columns_load(&image_columns, rows, i, e) < 0)
-            return -1;
-        if (!id_is_valid("im", str_of(i->id)))
-            return err_set(e, ERR_INTERNAL, 0, "image row '%s' is damaged", i->id);
-        i->state = IMAGE_READY;
-        images_add(l, TAKE(i));
-    }
-    rows_end(rows);
     for (size_t k = 0; r == 0 && k < l->count; k++)
         r = load_image_layers(l, l->sorted[k], tx, e);
     return r;
@@ -101,7 +99,9 @@ static int load_images(struct images *l, struct store_tx *tx, struct err *e)
 
 static int load_rows(struct store_tx *tx, void *arg, struct err *e)
 {
-    return load_layers(arg, tx, e) < 0 || load_images(arg, tx, e) < 0 ? -1 : 0;
+    return columns_each(tx, &layer_columns, load_layer, arg, e) < 0 || load_images(arg, tx, e) < 0
+               ? -1
+               : 0;
 }
 
 int images_load(struct images *l, struct err *e)
@@ -146,13 +146,7 @@ static int insert_layer(struct store_tx *tx, const struct image *i, size_t k, st
 {
     const struct layer *y = i->layers[k];
 
-    if (tx_run(tx,
-               "INSERT INTO layers (id, digest, diff_id, bytes, entries, created_ms) VALUES (:id, "
-               ":digest, :diff, :bytes, :entries, :created) ON CONFLICT (id) DO NOTHING",
-               PARAMS(P_C("id", y->id), P_C("digest", y->digest), P_C("diff", y->diff_id),
-                      P_INT("bytes", y->bytes), P_INT("entries", y->entries),
-                      P_INT("created", y->created_ms)),
-               e) < 0)
+    if (columns_save(tx, &layer_columns, y, e) < 0)
         return -1;
     return tx_run(tx,
                   "INSERT INTO image_layers (image, position, layer) VALUES (:image, :at, :layer)",
@@ -200,7 +194,7 @@ static int delete_image(struct store_tx *tx, void *arg, struct err *e)
 
     if (tx_run(tx, "DELETE FROM image_layers WHERE image = :id", PARAMS(P_C("id", r->i->id)), e) <
             0 ||
-        tx_run(tx, "DELETE FROM images WHERE id = :id", PARAMS(P_C("id", r->i->id)), e) < 0)
+        columns_erase(tx, &image_columns, r->i->id, e) < 0)
         return -1;
     image_write_event(tx, "image.removed", r->i, r->actor);
     return 0;

@@ -260,7 +260,7 @@ static int erase_work(struct store_tx *tx, void *arg, struct err *e)
                             PARAMS(P_C("object", object)), e) < 0)
         return -1;
     if (v->commands->erase(tx, v->id, e) < 0 || alias_erase(tx, v->id, e) < 0 ||
-        tx_run(tx, "DELETE FROM sandboxes WHERE id = :id", PARAMS(P_C("id", v->id)), e) < 0)
+        columns_erase(tx, &sandbox_columns, v->id, e) < 0)
         return -1;
     put_events(tx, v);
     return 0;
@@ -394,8 +394,9 @@ void sandbox_note_data(struct sandboxes *all, const char *type, const char *id, 
 
 /* --- reading, at start-up --- */
 
-static int load_row(struct sandboxes *all, const struct store_rows *rows, struct err *e)
+static int load_row(void *arg, const struct store_rows *rows, struct err *e)
 {
+    struct sandboxes *all = arg;
     char id[ID_SIZE];
     struct str text = rows_text(rows, 0);
     AUTO(sandbox_unref) struct sandbox *s = NULL;
@@ -417,16 +418,9 @@ static int load_row(struct sandboxes *all, const struct store_rows *rows, struct
 static int load_work(struct store_tx *tx, void *arg, struct err *e)
 {
     struct sandboxes *all = arg;
-    struct store_rows *rows;
-    int r;
 
-    if (columns_query(tx, &sandbox_columns, &rows, e) < 0)
-        return -1;
-    while ((r = rows_step(rows, e)) > 0)
-        if (load_row(all, rows, e) < 0)
-            return -1;
-    rows_end(rows);
-    if (r < 0 || aliases_load(all->aliases, tx, e) < 0)
+    if (columns_each(tx, &sandbox_columns, load_row, all, e) < 0 ||
+        aliases_load(all->aliases, tx, e) < 0)
         return -1;
     return all->commands->load(all->execs, tx, e);
 }

@@ -1,11 +1,7 @@
 /* volume: files shared by sandboxes: create, mount, measure, remove. */
 #include "core/sandbox/volume.h"
 
-#include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
-#include "base/sorted.h"
-#include "core/columns.h"
 #include "core/sandbox/sandbox_internal.h"
 
 #include <stdio.h>
@@ -17,59 +13,35 @@
 #define USERS_TOLD 4 /* sandboxes named in a refusal */
 
 struct volumes {
-    struct store *store;
+    struct named_list list;
     struct sandboxes *sandboxes;
-    struct volume **sorted; /* by id */
-    size_t count, size;
     int64_t max;
 };
 
 struct volume {
-    struct volumes *all;
-    enum { VOLUME_MAKING, VOLUME_READY, VOLUME_REMOVING } state;
-    char id[ID_SIZE];
-    char *name, *tenant;
-    char owner[64];
+    struct named named; /* first */
     enum volume_kind kind;
-    int64_t size_bytes, created_ms;
-    bool shared;
+    int64_t size_bytes;
 };
 
 static const char *const kind_names[VOLUME_KIND_COUNT] = {
     [VOLUME_DISK] = "disk", [VOLUME_TMPFS] = "tmpfs"};
 
-/* --- the list --- */
-
-static void add(struct volumes *l, struct volume *v)
+struct volume *volume_of(struct named *n)
 {
-    sorted_add(SORTED(l, id), v);
-    v->all = l;
+    return n ? CONTAINER_OF(n, struct volume, named) : NULL;
 }
 
-static struct volume *volume_free(struct volume *v)
+static struct volumes *all_of(const struct volume *v)
 {
-    if (!v)
-        return NULL;
-    mem_free(v->name);
-    mem_free(v->tenant);
-    mem_free(v);
-    return NULL;
-}
-DEFINE_AUTO(struct volume *, volume_free)
-
-static void drop(struct volume *v)
-{
-    sorted_remove(SORTED(v->all, id), v);
-    volume_free(v);
+    return CONTAINER_OF(v->named.list, struct volumes, list);
 }
 
 struct volumes *volumes_free(struct volumes *l)
 {
     if (!l)
         return NULL;
-    for (size_t i = 0; i < l->count; i++)
-        volume_free(l->sorted[i]);
-    mem_free(l->sorted);
+    named_list_done(&l->list);
     mem_free(l);
     return NULL;
 }
@@ -93,48 +65,33 @@ static int get_kind(void *object, struct str text, struct err *e)
     return 0;
 }
 
-#define HAS(member, kind, ...) COLUMN(struct volume, member, kind, __VA_ARGS__)
 static const struct column volume_column_list[] = {
-    HAS(id, COLUMN_CHARS, .flags = COLUMN_KEY),
-    HAS(name, COLUMN_TEXT),
-    HAS(tenant, COLUMN_TEXT),
+    NAMED_COLUMNS(struct volume),
     {.name = "kind", .type = COLUMN_MADE, .put = put_kind, .get = get_kind},
-    HAS(owner, COLUMN_CHARS),
-    HAS(size_bytes, COLUMN_INT),
-    HAS(created_ms, COLUMN_INT),
-    HAS(shared, COLUMN_BOOL),
+    COLUMN(struct volume, size_bytes, COLUMN_INT),
 };
 static struct columns volume_columns = {.table = "volumes",
                                         .list = volume_column_list,
                                         .count = ARRAY_LEN(volume_column_list),
-                                        .order = "ORDER BY id"};
+                                        .order = "ORDER BY id",
+                                        .prefix = "vl"};
 
-static int load_one(struct volumes *l, const struct store_rows *rows, struct err *e)
+static void volume_put(const struct named *n, struct jw *w)
 {
-    AUTO(volume_free) struct volume *v = xzalloc(sizeof *v);
+    const struct volume *v = CONTAINER_OF(n, struct volume, named);
 
-    if (columns_load(&volume_columns, rows, v, e) < 0)
-        return -1;
-    if (!id_is_valid("vl", str_of(v->id)))
-        return err_set(e, ERR_INTERNAL, 0, "a row of volumes has a damaged id");
-    v->state = VOLUME_READY;
-    add(l, TAKE(v));
-    return 0;
+    jw_kc(w, "kind", kind_names[v->kind]);
+    jw_kint(w, "size_bytes", v->size_bytes);
 }
 
-static int load_volumes(struct store_tx *tx, void *arg, struct err *e)
-{
-    struct store_rows *rows;
-    int r;
-
-    if (columns_query(tx, &volume_columns, &rows, e) < 0)
-        return -1;
-    while ((r = rows_step(rows, e)) > 0)
-        if (load_one(arg, rows, e) < 0)
-            return -1;
-    rows_end(rows);
-    return r;
-}
+static const struct named_kind volume_named = {
+    .noun = "volume",
+    .hint = "holt volume ls lists the volumes; holt volume create creates one",
+    .size = sizeof(struct volume),
+    .columns = &volume_columns,
+    .durability = STORE_RELAXED,
+    .put = volume_put,
+};
 
 int volumes_open(struct store *store, struct sandboxes *sandboxes, struct volumes **ret,
                  struct err *e)
@@ -142,11 +99,10 @@ int volumes_open(struct store *store, struct sandboxes *sandboxes, struct volume
     struct volumes *l = xzalloc(sizeof *l);
 
     l->max = VOLUMES_MAX;
-    l->store = store;
     l->sandboxes = sandboxes;
-    if (store_now(store, load_volumes, l, e) < 0) {
+    if (named_list_open(&l->list, &volume_named, store, e) < 0) {
         volumes_free(l);
-        return err_wrap(e, "read the volumes");
+        return -1;
     }
     sandboxes->volumes = l;
     *ret = l;
@@ -158,97 +114,7 @@ void volumes_set_max(struct volumes *l, int64_t max)
     l->max = max;
 }
 
-struct job { /* the volume is not freed while its row is written */
-    struct volume *v;
-    bool shared; /* once it is written */
-    char actor[64];
-    volume_cb done;
-    void *arg;
-    const struct tx_hook *tx_hook; /* of a create, or NULL */
-    void *tx_hook_arg;
-    size_t pending; /* runtimes still removing it */
-    struct err e;
-};
-
-static struct job *job_new(struct volume *v, const struct volume_call *c)
-{
-    struct job *j = xzalloc(sizeof *j);
-
-    j->v = v;
-    j->shared = v->shared;
-    j->done = c->done;
-    j->arg = c->arg;
-    (void)snprintf(j->actor, sizeof j->actor, "%s", c->by->actor);
-    return j;
-}
-
-static void put_event(struct store_tx *tx, const struct job *j, const char *type)
-{
-    AUTO(buf_done) struct buf data = {0};
-    struct jw w = {.to = &data};
-    const struct volume *v = j->v;
-    char object[ID_SIZE + 8];
-
-    (void)snprintf(object, sizeof object, "volume/%s", v->id);
-    jw_object(&w);
-    jw_kc(&w, "id", v->id);
-    jw_kc(&w, "name", v->name);
-    jw_kc(&w, "tenant", v->tenant);
-    jw_kc(&w, "kind", kind_names[v->kind]);
-    jw_kc(&w, "owner", v->owner);
-    jw_kint(&w, "size_bytes", v->size_bytes);
-    jw_kbool(&w, "shared", j->shared);
-    jw_ktime(&w, "created_at", v->created_ms);
-    jw_object_end(&w);
-    tx_event(tx,
-             &(struct event_spec){
-                 .type = type, .object = object, .actor = j->actor, .data = buf_str(&data)},
-             NULL);
-}
-
-static int create_work(struct store_tx *tx, void *arg, struct err *e)
-{
-    const struct job *j = arg;
-
-    if (columns_insert(tx, &volume_columns, j->v, e) < 0 ||
-        (j->tx_hook && j->tx_hook->write(tx, j->tx_hook_arg, e) < 0))
-        return -1;
-    put_event(tx, j, "volume.created");
-    return 0;
-}
-
-static int share_work(struct store_tx *tx, void *arg, struct err *e)
-{
-    const struct job *j = arg;
-
-    if (tx_run(tx, "UPDATE volumes SET shared = :shared WHERE id = :id",
-               PARAMS(P_INT("shared", j->shared), P_C("id", j->v->id)), e) < 0)
-        return -1;
-    put_event(tx, j, "volume.updated");
-    return 0;
-}
-
-static int remove_work(struct store_tx *tx, void *arg, struct err *e)
-{
-    const struct job *j = arg;
-
-    if (tx_run(tx, "DELETE FROM volumes WHERE id = :id", PARAMS(P_C("id", j->v->id)), e) < 0)
-        return -1;
-    put_event(tx, j, "volume.removed");
-    return 0;
-}
-
 /* --- create --- */
-
-static const struct volume *taken_by(const struct volumes *l, const struct volume_spec *spec,
-                                     const char *owner)
-{
-    for (size_t i = 0; i < l->count; i++)
-        if (str_eq_c(spec->name, l->sorted[i]->name) &&
-            str_eq_c(spec->tenant, l->sorted[i]->tenant) && strcmp(l->sorted[i]->owner, owner) == 0)
-            return l->sorted[i];
-    return NULL;
-}
 
 static bool is_name(struct str s)
 {
@@ -283,20 +149,15 @@ static int check_share(const struct volumes *l, const struct volume_spec *spec,
                        const struct principal *by, struct err *e)
 {
     const struct ceilings *c = &l->sandboxes->ceilings;
-    size_t has = 0;
 
     if (spec->kind == VOLUME_TMPFS && ceiling_memory(c, by, "size_bytes", spec->size_bytes, e) < 0)
         return -1;
-    for (size_t i = 0; i < l->count; i++)
-        has += strcmp(l->sorted[i]->owner, principal_owner(by)) == 0;
-    return ceiling_count(c, by, CEILING_VOLUMES, has, e);
+    return ceiling_count(c, by, CEILING_VOLUMES, named_count_of(&l->list, principal_owner(by)), e);
 }
 
 static int check(struct volumes *l, const struct volume_spec *spec, const struct principal *by,
                  struct err *e)
 {
-    const struct volume *other = taken_by(l, spec, principal_owner(by));
-
     if (!is_name(spec->name)) {
         err_set(e, ERR_INVALID, 0, "field 'name': '" STR_FMT "' is not a valid name",
                 (int)size_min(spec->name.n, 64), spec->name.p ? spec->name.p : "");
@@ -309,36 +170,20 @@ static int check(struct volumes *l, const struct volume_spec *spec, const struct
     }
     if (spec->kind == VOLUME_TMPFS && spec->size_bytes != 0 && spec->size_bytes < TMPFS_MIN)
         return err_set(e, ERR_INVALID, 0, "field 'size_bytes': less than %d", TMPFS_MIN);
-    if ((int64_t)l->count >= l->max) {
-        err_set(e, ERR_LIMIT, 0, "there are %zu volumes already", l->count);
+    if ((int64_t)l->list.count >= l->max) {
+        err_set(e, ERR_LIMIT, 0, "there are %zu volumes already", l->list.count);
         return err_limit(e, "volumes_max", l->max, "remove some (holt volume ls, holt volume rm)");
     }
-    if (!other)
-        return check_share(l, spec, by, e);
-    err_set(e, ERR_CONFLICT, 0, "a volume named '%s' exists already", other->name);
-    err_object(e, "volume", other->id);
-    return err_hint(e, "choose another name, or remove it: holt volume rm %s", other->id);
+    if (named_check_free(&l->list, by, spec->tenant, spec->name, e) < 0)
+        return -1;
+    return check_share(l, spec, by, e);
 }
 
-static void create_written(void *arg, const struct err *e)
-{
-    struct job *j = arg;
-
-    if (e->code == ERR_NONE)
-        j->v->state = VOLUME_READY;
-    j->done(j->arg, e->code == ERR_NONE ? j->v : NULL, e);
-    if (e->code != ERR_NONE)
-        drop(j->v);
-    if (j->tx_hook)
-        j->tx_hook->free(j->tx_hook_arg);
-    mem_free(j);
-}
-
-int volume_create(struct volumes *l, const struct volume_spec *spec, const struct volume_call *c,
+int volume_create(struct volumes *l, const struct volume_spec *spec, const struct named_call *c,
                   struct err *e)
 {
     struct volume_spec checked = *spec;
-    struct job *j;
+    struct volume *v;
 
     if (check_maker(spec, c->by, e) < 0 ||
         owner_tenant(c->by, spec->tenant, &checked.tenant, e) < 0 ||
@@ -347,119 +192,63 @@ int volume_create(struct volumes *l, const struct volume_spec *spec, const struc
             spec->tx_hook->free(spec->tx_hook_arg);
         return err_wrap(e, "create a volume");
     }
-    j = job_new(xzalloc(sizeof *j->v), c);
-    id_make("vl", j->v->id);
-    j->v->name = str_dup(spec->name);
-    j->v->tenant = str_dup(checked.tenant);
-    j->v->shared = j->shared = spec->shared;
-    j->v->kind = spec->kind;
-    j->v->size_bytes =
+    v = volume_of(named_new(&l->list, c->by, checked.tenant, spec->name));
+    v->named.shared = spec->shared;
+    v->kind = spec->kind;
+    v->size_bytes =
         spec->kind == VOLUME_TMPFS && !spec->size_bytes ? TMPFS_BYTES : spec->size_bytes;
-    j->v->created_ms = clock_wall_ms();
-    (void)snprintf(j->v->owner, sizeof j->v->owner, "%s", principal_owner(c->by));
-    add(l, j->v);
-    j->tx_hook = spec->tx_hook;
-    j->tx_hook_arg = spec->tx_hook_arg;
-    if (j->tx_hook)
-        j->tx_hook->ready(j->tx_hook_arg, j->v);
-    store_write(l->store, STORE_RELAXED, create_work, create_written, j);
+    named_create(&v->named, "volume.created", c, spec->tx_hook, spec->tx_hook_arg);
     return 0;
 }
 
 /* --- share --- */
 
-static void share_written(void *arg, const struct err *e)
+struct share_job {
+    bool shared; /* once it is written */
+    named_cb done;
+    void *arg;
+};
+
+static void share_written(void *arg, struct named *n, const struct err *e)
 {
-    struct job *j = arg;
+    struct share_job *j = arg;
 
     if (e->code == ERR_NONE)
-        j->v->shared = j->shared;
-    j->done(j->arg, j->v, e);
+        n->shared = j->shared;
+    j->done(j->arg, n, e);
     mem_free(j);
 }
 
-int volume_share(struct volume *v, bool shared, const struct volume_call *c, struct err *e)
+int volume_share(struct volume *v, bool shared, const struct named_call *c, struct err *e)
 {
-    struct job *j;
+    const struct share_job j = {shared, c->done, c->arg};
+    bool was = v->named.shared;
 
     if (check_sharer(c->by, e) < 0)
-        return err_wrap(e, "change volume '%s'", v->id);
-    j = job_new(v, c);
-    j->shared = shared;
-    store_write(v->all->store, STORE_RELAXED, share_work, share_written, j);
+        return err_wrap(e, "change volume '%s'", v->named.id);
+    v->named.shared = shared; /* the row and the event are taken now */
+    named_save(&v->named, "volume.updated",
+               &(struct named_call){c->by, share_written, xmemdup(&j, sizeof j)});
+    v->named.shared = was;
     return 0;
 }
 
 /* --- lookup --- */
 
-static int not_found(struct str ref, struct err *e)
-{
-    err_set(e, ERR_NOT_FOUND, 0, "there is no volume '" STR_FMT "'", (int)size_min(ref.n, 64),
-            ref.p ? ref.p : "");
-    return err_hint(e, "holt volume ls lists the volumes; holt volume create creates one");
-}
-
-static struct owned volume_owned(const struct volume *v)
-{
-    return (struct owned){
-        .owner = str_of(v->owner), .tenant = str_of(v->tenant), .shared = v->shared};
-}
-
-static void offer_named(struct volumes *l, struct str tenant, struct owner_look *look)
-{
-    for (size_t i = 0; i < l->count; i++) {
-        struct volume *v = l->sorted[i];
-        const struct owned o = volume_owned(v);
-
-        if (v->state == VOLUME_READY && str_eq_c(look->name, v->name) &&
-            (tenant.n == 0 || str_eq_c(tenant, v->tenant)))
-            owner_offer(look, v, v->id, &o, v->tenant[0] ? 0 : 1);
-    }
-}
-
-static struct volume *find(struct volumes *l, struct owner_look *look, struct str tenant,
-                           struct err *e)
-{
-    struct volume *v = sorted_find(SORTED(l, id), look->text);
-    struct err why = {0};
-
-    if (v && v->state == VOLUME_READY) {
-        const struct owned o = volume_owned(v);
-
-        return owner_check(look->by, &o, look->use, "volume", v->id, e) == 0 ? v : NULL;
-    }
-    look->name = look->text;
-    offer_named(l, tenant, look);
-    if (!look->found && owner_look_split(look))
-        offer_named(l, tenant, look);
-    v = owner_found(look, "volume", &why);
-    if (v)
-        return v;
-    if (why.code != ERR_NONE)
-        *e = why;
-    else
-        (void)not_found(look->text, e);
-    return NULL;
-}
-
 struct volume *volume_find(struct volumes *l, const struct principal *by, enum volume_want want,
                            struct str tenant, struct str ref, struct err *e)
 {
-    struct owner_look look = {
-        .by = by, .use = want == VOLUME_SEE ? OWNER_SEE : OWNER_CHANGE, .text = ref};
+    const struct named_look look = {.by = by,
+                                    .use = want == VOLUME_SEE ? OWNER_SEE : OWNER_CHANGE,
+                                    .tenant = tenant,
+                                    .ref = ref};
 
-    return find(l, &look, tenant, e);
+    return volume_of(named_find(&l->list, &look, e));
 }
 
 struct volume *volume_next(struct volumes *l, const struct principal *by, struct str after)
 {
-    for (size_t i = sorted_after(SORTED(l, id), after); i < l->count; i++) {
-        const struct owned o = volume_owned(l->sorted[i]);
-
-        if (l->sorted[i]->state == VOLUME_READY && owner_may(by, &o, OWNER_SEE))
-            return l->sorted[i];
-    }
-    return NULL;
+    return volume_of(named_next(&l->list, by, after));
 }
 
 /* --- users --- */
@@ -472,7 +261,7 @@ bool volume_is_mount(const struct sandbox_mount *m)
 static bool mounts_volume(const struct sandbox *s, const struct volume *v)
 {
     for (size_t i = 0; i < s->mount_count; i++)
-        if (volume_is_mount(&s->mounts[i]) && str_eq_c(s->mounts[i].source, v->id))
+        if (volume_is_mount(&s->mounts[i]) && str_eq_c(s->mounts[i].source, v->named.id))
             return true;
     return false;
 }
@@ -480,7 +269,7 @@ static bool mounts_volume(const struct sandbox *s, const struct volume *v)
 /* The number of users; names the first few, as far as there is room. */
 static size_t users(const struct volume *v, char *names, size_t size)
 {
-    const struct sandboxes *all = v->all->sandboxes;
+    const struct sandboxes *all = all_of(v)->sandboxes;
     size_t n = 0, at = 0;
 
     for (size_t i = 0; i < all->count; i++) {
@@ -498,33 +287,34 @@ static size_t users(const struct volume *v, char *names, size_t size)
 
 void volume_info(const struct volume *v, struct volume_info *ret)
 {
-    *ret = (struct volume_info){.id = v->id,
-                                .name = str_of(v->name),
-                                .tenant = str_of(v->tenant),
-                                .owner = str_of(v->owner),
+    *ret = (struct volume_info){.id = v->named.id,
+                                .name = str_of(v->named.name),
+                                .tenant = str_of(v->named.tenant),
+                                .owner = str_of(v->named.owner),
                                 .kind = v->kind,
                                 .size_bytes = v->size_bytes,
-                                .created_ms = v->created_ms,
-                                .shared = v->shared,
+                                .created_ms = v->named.created_ms,
+                                .shared = v->named.shared,
                                 .used_by = users(v, NULL, 0)};
 }
 
 static bool may_see(const struct volume *v, struct str tenant)
 {
-    return v->tenant[0] == '\0' || str_eq_c(tenant, v->tenant);
+    return v->named.tenant[0] == '\0' || str_eq_c(tenant, v->named.tenant);
 }
 
 /* Volumes of the sandbox's tenant first, then those without one. */
 static struct volume *find_for_mount(struct volumes *l, struct str name,
                                      const struct volume_asker *asker, struct err *e)
 {
-    struct owner_look look = {.by = asker->by, .text = name, .own_only = true};
-    struct volume *v = find(l, &look, asker->tenant, e);
+    struct named_look look = {
+        .by = asker->by, .own_only = true, .tenant = asker->tenant, .ref = name};
+    struct named *n = named_find(&l->list, &look, e);
 
-    if (v || asker->tenant.n == 0 || e->code != ERR_NOT_FOUND)
-        return v;
-    look = (struct owner_look){.by = asker->by, .text = name, .own_only = true};
-    return find(l, &look, STR(""), e);
+    look.tenant = STR("");
+    if (!n && asker->tenant.n > 0 && e->code == ERR_NOT_FOUND)
+        n = named_find(&l->list, &look, e);
+    return volume_of(n);
 }
 
 bool volume_is_there(struct volumes *l, struct str name, const struct volume_asker *asker)
@@ -545,9 +335,9 @@ int volume_mount(struct volumes *l, const struct volume_use *u, const struct vol
                                  "that of another owner (holt volume ls)")
                    : -1;
     if (!may_see(v, asker->tenant))
-        return not_found(u->name, e);
+        return named_not_found(&volume_named, u->name, e);
     *ret = (struct sandbox_mount){.kind = v->kind == VOLUME_TMPFS ? STR("shared") : STR("volume"),
-                                  .source = str_of(v->id),
+                                  .source = str_of(v->named.id),
                                   .target = u->path,
                                   .readonly = u->readonly,
                                   .size_bytes = v->size_bytes};
@@ -556,35 +346,32 @@ int volume_mount(struct volumes *l, const struct volume_use *u, const struct vol
 
 /* --- remove: the files first, then the row: a crash in between leaves an empty volume --- */
 
-static void remove_ended(struct job *j, const struct err *e)
-{
-    if (e->code != ERR_NONE)
-        j->v->state = VOLUME_READY;
-    j->done(j->arg, NULL, e);
-    if (e->code == ERR_NONE)
-        drop(j->v);
-    mem_free(j);
-}
-
-static void remove_written(void *arg, const struct err *e)
-{
-    remove_ended(arg, e);
-}
+struct remove_job {
+    struct volume *v;
+    struct principal by;
+    named_cb done;
+    void *arg;
+    size_t pending; /* runtimes still removing it */
+    struct err e;
+};
 
 static void files_removed(void *arg, const struct err *e)
 {
-    struct job *j = arg;
+    struct remove_job *j = arg;
 
     if (e->code != ERR_NONE)
         j->e = *e;
+    assert(j->pending > 0 && j->v->named.state == NAMED_REMOVING);
     if (--j->pending > 0)
         return;
     if (j->e.code != ERR_NONE) {
-        err_wrap(&j->e, "remove volume '%s'", j->v->id);
-        remove_ended(j, &j->e);
+        err_wrap(&j->e, "remove volume '%s'", j->v->named.id);
+        j->v->named.state = NAMED_READY;
+        j->done(j->arg, NULL, &j->e);
     } else {
-        store_write(j->v->all->store, STORE_RELAXED, remove_work, remove_written, j);
+        named_remove(&j->v->named, "volume.removed", &(struct named_call){&j->by, j->done, j->arg});
     }
+    mem_free(j);
 }
 
 static int check_unused(const struct volume *v, struct err *e)
@@ -594,23 +381,23 @@ static int check_unused(const struct volume *v, struct err *e)
 
     if (n == 0)
         return 0;
-    err_set(e, ERR_CONFLICT, 0, "volume '%s' is used by %zu sandbox%s: %s%s", v->name, n,
+    err_set(e, ERR_CONFLICT, 0, "volume '%s' is used by %zu sandbox%s: %s%s", v->named.name, n,
             n == 1 ? "" : "es", names, n > USERS_TOLD ? ", …" : "");
-    err_object(e, "volume", v->id);
+    err_object(e, "volume", v->named.id);
     return err_hint(e, "destroy them first: holt rm SANDBOX...");
 }
 
-int volume_remove(struct volume *v, const struct volume_call *c, struct err *e)
+int volume_remove(struct volume *v, const struct named_call *c, struct err *e)
 {
-    struct sandboxes *all = v->all->sandboxes;
-    const struct driver_volume what = {v->id, v->kind == VOLUME_TMPFS};
-    struct job *j;
+    struct sandboxes *all = all_of(v)->sandboxes;
+    const struct driver_volume what = {v->named.id, v->kind == VOLUME_TMPFS};
+    struct remove_job *j;
 
     if (check_unused(v, e) < 0)
         return -1;
-    j = job_new(v, c);
-    v->state = VOLUME_REMOVING;
-    j->pending = 1;
+    j = xzalloc(sizeof *j);
+    *j = (struct remove_job){.v = v, .by = *c->by, .done = c->done, .arg = c->arg, .pending = 1};
+    v->named.state = NAMED_REMOVING;
     for (size_t i = 0; i < all->driver_count && v->kind == VOLUME_DISK; i++) {
         struct driver *d = all->drivers[i].driver;
 
@@ -625,8 +412,8 @@ int volume_remove(struct volume *v, const struct volume_call *c, struct err *e)
 
 bool volume_measure(struct volume *v, driver_bytes_cb done, void *arg)
 {
-    struct sandboxes *all = v->all->sandboxes;
-    const struct driver_volume what = {v->id, v->kind == VOLUME_TMPFS};
+    struct sandboxes *all = all_of(v)->sandboxes;
+    const struct driver_volume what = {v->named.id, v->kind == VOLUME_TMPFS};
 
     for (size_t i = 0; i < all->driver_count; i++) {
         struct driver *d = all->drivers[i].driver;

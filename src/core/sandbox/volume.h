@@ -6,7 +6,7 @@
  * loop's. */
 #pragma once
 
-#include "core/identity/identity.h"
+#include "core/identity/named.h"
 #include "core/sandbox/driver.h"
 
 struct volumes;
@@ -40,20 +40,14 @@ void volumes_set_max(struct volumes *l, int64_t max); /* the setting 'volumes_ma
 /* After sandboxes_close and store_close.  Takes NULL; returns NULL. */
 struct volumes *volumes_free(struct volumes *l);
 
-/* Both: -1 with *e, and done is not called; or 0, and it is called later. */
-typedef void (*volume_cb)(void *arg, struct volume *v,
-                          const struct err *e); /* v: not of a remove */
-struct volume_call {
-    const struct principal *by;
-    volume_cb done;
-    void *arg;
-};
+struct volume *volume_of(struct named *n); /* of a callback; NULL of NULL */
+/* All three: -1 with *e, and done is not called; or 0, and it is called later. */
 CHECKED int volume_create(struct volumes *l, const struct volume_spec *spec,
-                          const struct volume_call *c, struct err *e);
+                          const struct named_call *c, struct err *e);
 /* Shares it, or no longer: for people only (ERR_FORBIDDEN). */
-CHECKED int volume_share(struct volume *v, bool shared, const struct volume_call *c, struct err *e);
+CHECKED int volume_share(struct volume *v, bool shared, const struct named_call *c, struct err *e);
 /* ERR_CONFLICT while a sandbox has it. */
-CHECKED int volume_remove(struct volume *v, const struct volume_call *c, struct err *e);
+CHECKED int volume_remove(struct volume *v, const struct named_call *c, struct err *e);
 /* Its size; false: no runtime can measure it. */
 bool volume_measure(struct volume *v, driver_bytes_cb done, void *arg);
 /* Finds a volume that this caller may see, or change: by id, name, OWNER/NAME; names of this tenant
@@ -62,7 +56,7 @@ bool volume_measure(struct volume *v, driver_bytes_cb done, void *arg);
 enum volume_want { VOLUME_SEE, VOLUME_CHANGE };
 struct volume *volume_find(struct volumes *l, const struct principal *by, enum volume_want want,
                            struct str tenant, struct str ref, struct err *e);
-/* Secrets that it may see, in order of id; NULL: the end. */
+/* Those that it may see, in order of id; NULL: the end. */
 struct volume *volume_next(struct volumes *l, const struct principal *by, struct str after);
 void volume_info(const struct volume *v, struct volume_info *ret);
 

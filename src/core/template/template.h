@@ -5,7 +5,7 @@
  * Ownership: the registry's; a template is borrowed until the loop turns.  Thread: the loop's. */
 #pragma once
 
-#include "core/identity/identity.h"
+#include "core/identity/named.h"
 #include "core/sandbox/sandbox.h"
 
 struct templates;
@@ -33,17 +33,11 @@ CHECKED int templates_open(struct store *store, struct sandboxes *l, struct temp
 /* After sandboxes_close and store_close.  Takes NULL; returns NULL. */
 struct templates *templates_free(struct templates *l);
 
-typedef void (*template_cb)(void *arg, struct template *t,
-                            const struct err *e); /* t: of a create */
-struct template_call {
-    const struct principal *by;
-    template_cb done;
-    void *arg;
-};
+struct template *template_of(struct named *n); /* of a create; NULL of NULL */
 /* Both: -1 with *e, and done is not called; or 0, and it is called later. */
 CHECKED int template_create(struct templates *l, const struct template_spec *spec,
-                            const struct template_call *c, struct err *e);
-CHECKED int template_remove(struct template *t, const struct template_call *c, struct err *e);
+                            const struct named_call *c, struct err *e);
+CHECKED int template_remove(struct template *t, const struct named_call *c, struct err *e);
 
 /* Finds one that this caller may see, or change: by id, name, OWNER/NAME; names of this tenant
  * (empty: any).  NULL: none, another owner's, or several (ERR_CONFLICT). */

@@ -442,12 +442,12 @@ static void create(struct request *r)
 }
 
 /* Another request may have created it meanwhile. */
-static void volume_made(void *arg, struct volume *v, const struct err *e)
+static void volume_made(void *arg, struct named *n, const struct err *e)
 {
     AUTO(mem_free) struct wait_job *j = arg;
     struct request *r = waiter_end(&j->waiter);
 
-    (void)v;
+    (void)n;
     if (r && e->code != ERR_NONE && e->code != ERR_CONFLICT)
         sbx_refuse(r, e);
     else if (r)
@@ -461,7 +461,7 @@ static void make_volume(struct request *r)
     struct wait_job *j = xzalloc(sizeof *j);
     struct err e = {0};
 
-    if (volume_create(r->api->c.volumes, &spec, &(struct volume_call){&by, volume_made, j}, &e) ==
+    if (volume_create(r->api->c.volumes, &spec, &(struct named_call){&by, volume_made, j}, &e) ==
         0) {
         request_wait(r, &j->waiter);
         return;
