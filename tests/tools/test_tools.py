@@ -284,6 +284,13 @@ def test_every_script_parses():
             subprocess.run([sys.executable, "-c", f"import ast; ast.parse(open({path!r}).read())"], check=True)
 
 
+def test_every_migration_is_built_in():
+    with open(f"{ROOT}/src/store/meson.build", encoding="utf-8") as f:
+        listed = re.findall(r"'migrations/(\w+\.sql)'", f.read())
+    assert listed == sorted(os.listdir(f"{ROOT}/src/store/migrations"))
+    assert [int(name[:4]) for name in listed] == list(range(1, len(listed) + 1))
+
+
 def test_make_help_names_every_public_target():
     out = subprocess.run(["make", "-s", "-C", ROOT, "help"], capture_output=True, text=True, check=True).stdout
     for target in ("build build-all deps run dev test test-runtimes check bench fmt fuzz soak install uninstall").split():

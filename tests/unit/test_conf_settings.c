@@ -61,6 +61,32 @@ static size_t size_of(const struct setting *s)
     return s->f.type == OP_CHOICE && !s->as_text ? sizeof(int) : 8;
 }
 
+#if defined(__has_builtin) && __has_builtin(__builtin_clear_padding)
+/* A member may fill what was padding before, as a bool beside another does: each byte is looked at.
+ */
+static void no_member_lacks_a_row(void **state)
+{
+    struct config *c = xzalloc(sizeof *c);
+
+    (void)state;
+    memset(c, 0xff, sizeof *c);
+    __builtin_clear_padding(c);
+    for (size_t i = 0; i < setting_count(); i++)
+        if (setting_at(i)->group == 0)
+            memset(setting_member(c, setting_at(i)), 0, size_of(setting_at(i)));
+    for (size_t i = 0; i < offsetof(struct config, listen_optional); i++)
+        if (((const unsigned char *)c)[i])
+            fail_msg("the member at byte %zu of struct config has no row", i);
+    mem_free(c);
+}
+#else
+static void no_member_lacks_a_row(void **state)
+{
+    (void)state;
+    skip(); /* this compiler does not tell members from padding */
+}
+#endif
+
 /* Every member of struct config in front of listen_optional, and of each group's structure, is a
  * row: a forgotten one leaves a gap that no padding explains. */
 static void every_member_has_a_row(void **state)
@@ -145,6 +171,7 @@ int main(void)
         cmocka_unit_test(every_row_is_complete),
         cmocka_unit_test(keys_and_aliases_are_unique),
         cmocka_unit_test(every_member_has_a_row),
+        cmocka_unit_test(no_member_lacks_a_row),
         cmocka_unit_test(foreign_names_do_not_hide_ours),
         cmocka_unit_test(every_name_of_sbx_is_answered),
     };
