@@ -22,6 +22,7 @@
 #include "core/exec/console.h"
 #include "core/identity/preview.h"
 #include "core/session/live.h"
+#include "core/session/prompts.h"
 #include "core/team/revoked.h"
 #include "net/cors.h"
 #include "net/dial.h"
@@ -370,6 +371,19 @@ static void on_revoked(void *api)
     revocable_streams_check(api);
 }
 
+static int open_prompts(struct api *a, struct err *e)
+{
+    if (!a->c.sandboxes)
+        return 0;
+    return prompts_open(&(struct prompts_config){.store = a->c.store,
+                                                 .events = a->c.events,
+                                                 .sandboxes = a->c.sandboxes,
+                                                 .lives = a->screens,
+                                                 .consoles = a->consoles,
+                                                 .on = &a->c.conf->prompts},
+                        &a->prompts, e);
+}
+
 int api_new(const struct api_config *c, struct api **ret, struct err *e)
 {
     struct api *a = xzalloc(sizeof *a);
@@ -389,7 +403,7 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
         api_free(a);
         return err_wrap(e, "make the routes");
     }
-    if (gates_open(a, e) < 0 || webhooks_open(a, e) < 0) {
+    if (gates_open(a, e) < 0 || webhooks_open(a, e) < 0 || open_prompts(a, e) < 0) {
         api_free(a);
         return -1;
     }
@@ -411,6 +425,8 @@ struct api *api_free(struct api *a)
         return NULL;
     assert(list_is_empty(&a->streams) && list_is_empty(&a->lives));
     dialects_free(a);
+    prompts_close(a->prompts);
+    prompts_unref(a->prompts);
     lives_free(a->screens);
     consoles_free(a->consoles);
     previews_free(a->previews);
@@ -443,6 +459,7 @@ void api_tick(struct api *a)
     approval_waits_tick(a);
     gates_tick(a);
     webhooks_tick(a);
+    prompts_tick(a->prompts);
     dialects_tick(a);
     health_changed(a->health);
 }
@@ -453,6 +470,7 @@ void api_end_streams(struct api *a)
     revocable_streams_end(a);
     dialects_end_streams(a);
     health_end_watches(a->health);
+    prompts_close(a->prompts);
     lives_close(a->screens);
     webhooks_stop(a);
 }

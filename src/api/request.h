@@ -18,6 +18,7 @@ struct idem;
 struct health;
 struct lives;
 struct previews;
+struct prompts;
 struct rpc;
 struct dialect_slot;
 struct approval_waits;
@@ -43,6 +44,7 @@ struct api {
     struct dialect_slot *dialects; /* of each row of dialect_table: its state */
     struct consoles *consoles;     /* the clients attached to each command */
     struct lives *screens;         /* of watched terminals */
+    struct prompts *prompts;       /* of sessions that wait for a person; NULL: no sandboxes */
     struct health *health;
     struct previews *previews;
     struct route preview_route;    /* of the preview listener: for metrics and audit */

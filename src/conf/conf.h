@@ -78,6 +78,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     char *egress_dns, *egress_ca_file, *raw_bridge, *vm_uri, *vm_pool_dir, *proxy_host,
         *signing_key;
     int64_t proxy_port, egress_ask_ms;
+    bool prompts;
 
     /* beside the rows */
     bool *listen_optional;         /* per member of listen: if it is busy, warn and continue */

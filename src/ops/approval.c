@@ -6,8 +6,8 @@
 
 const char *const op_approval_states[] = {"pending", "approved",  "rejected", "closed",
                                           "expired", "cancelled", NULL};
-const char *const op_approval_kinds[] = {"proposal",  "egress",       "ask", "destructive",
-                                         "sensitive", "irreversible", NULL};
+const char *const op_approval_kinds[] = {"proposal",  "egress",       "ask",    "destructive",
+                                         "sensitive", "irreversible", "prompt", NULL};
 const char *const op_approval_scopes[] = {"once", "sandbox", "always", "time", "rule", NULL};
 const char *const op_ask_kinds[] = {"ask", "destructive", "sensitive", "irreversible", NULL};
 const char *const op_urgencies[] = {"low", "medium", "high", NULL};
@@ -31,7 +31,7 @@ const char *const op_urgencies[] = {"low", "medium", "high", NULL};
 
 static const struct op_field approval_reply[] = {
     REPLY("id", OP_STR, "The approval's id.", .example = "ap_01k4r8w2m9h5t7c3xqvd"),
-    REPLY("kind", OP_CHOICE, "'proposal': an advisory agent wants to change a task. 'egress': a sandbox wants to reach a host. Others: a question of any caller.", .choices = op_approval_kinds, .example = "ask"),
+    REPLY("kind", OP_CHOICE, "'proposal': an advisory agent wants to change a task. 'egress': a sandbox wants to reach a host. 'prompt': a session waits at its terminal. Others: a question of any caller.", .choices = op_approval_kinds, .example = "ask"),
     REPLY("state", OP_CHOICE, "Its state.", .choices = op_approval_states, .example = "pending"),
     REPLY("question", OP_STR, "The question; empty for proposals and hosts.", .example = "May I drop the table 'users'?"),
     REPLY("urgency", OP_CHOICE, "Its urgency.", .choices = op_urgencies, .example = "medium"),
@@ -46,6 +46,9 @@ static const struct op_field approval_reply[] = {
     REPLY("people", OP_INT, "Number of people who must approve.", .example = "1"),
     REPLY("votes", OP_INT, "Number of people who approved, if more than one must.", .example = "0"),
     REPLY("sandbox", OP_STR, "The sandbox it is about; null: none.", .nullable = true, .example = "sb_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("exec", OP_STR, "Of a prompt: the session that waits; null: not a prompt.", .nullable = true, .example = "ex_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("way", OP_STR, "How a prompt is answered: 'line', 'key', 'secret' or 'menu'; null: not a prompt.", .nullable = true, .example = "line"),
+    REPLY("typed", OP_BOOL, "Of an answered prompt: whether the answer was typed; null: not answered, or not a prompt.", .nullable = true, .example = "true"),
     REPLY("host", OP_STR, "The host it wants to reach; null: none.", .nullable = true, .example = "example.com"),
     REPLY("port", OP_INT, "The port of that host; null: none.", .nullable = true, .example = "443"),
     REPLY("scope", OP_CHOICE, "Scope of the decision; null: not decided, or without a scope.", .nullable = true,
@@ -150,6 +153,18 @@ const struct op op_approval_deny = {
     .name = "approval.deny", .group = "approval", .text = "Deny: the action is not executed.",
     .method = "POST", .path = APPROVALS "/{id}/deny", .verb = "approval deny", .perm = PERM_TEAM_RULE,
     IN(approval_decide_fields, struct approval_decide_in), OUT(approval_reply, "Approval"),
+};
+static const struct op_field approval_answer_fields[] = {
+    APPROVAL_ID(struct approval_answer_in),
+    FIELD(struct approval_answer_in, text, OP_STR, .positional = true, .max = 16384, .example = "y",
+          .text = "The answer; of a menu: an option, the beginning of its text, or its number. Empty: only Enter."),
+};
+const struct op op_approval_answer = {
+    .name = "approval.answer", .group = "approval",
+    .text = "Answer the prompt of a session: the text is typed into its terminal, then Enter.\n"
+            "Where the prompt is a menu, the option is chosen by arrow keys. An answer that cannot be typed at once is kept until it was.",
+    .method = "POST", .path = APPROVALS "/{id}/answer", .verb = "approval answer", .perm = PERM_TEAM_RULE,
+    IN(approval_answer_fields, struct approval_answer_in), OUT(approval_reply, "Approval"),
 };
 static const struct op_field approval_answers_fields[] = {
     FIELD(struct approval_answers_in, answers, OP_JSON, .types = "array", .required = true,

@@ -35,11 +35,15 @@ struct approval_decide_in {
     int64_t for_ms;
     bool preview;
 };
+struct approval_answer_in {
+    struct str id, text;
+};
 struct approval_answers_in {
     json_t *answers;
 };
 extern const struct op op_approval_ask, op_approval_list, op_approval_get, op_approval_watch,
-    op_approval_approve, op_approval_deny, op_approval_answers, op_approval_cancel;
+    op_approval_approve, op_approval_deny, op_approval_answer, op_approval_answers,
+    op_approval_cancel;
 
 struct grant_list_in {
     struct str cursor;

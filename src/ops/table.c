@@ -158,6 +158,7 @@ const struct op *const op_table[] = {
     &op_message_graph,
     &op_approval_ask,
     &op_approval_list,
+    &op_approval_answer,
     &op_approval_answers,
     &op_approval_get,
     &op_approval_watch,

@@ -129,6 +129,7 @@ static const struct {
     {"approval.ask", "gpa"},
     {"approval.cancel", "gpa"},
     {"approval.watch", "ogpa"},
+    {"approval.answer", "pa"},
     {"approval.answers", "pa"},
     {"webhook.add", "a"},
     {"webhook.list", "a"},

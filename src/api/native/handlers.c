@@ -161,6 +161,7 @@ const struct op_handler op_handlers[] = {
     {&op_message_graph, team_run},
     {&op_approval_ask, team_run},
     {&op_approval_list, team_run},
+    {&op_approval_answer, team_run},
     {&op_approval_answers, team_run},
     {&op_approval_get, team_run},
     {&op_approval_watch, team_run},

@@ -35,6 +35,17 @@ static void write_grant(struct jw *w, const struct grant *g, int64_t now_ms)
     jw_object_end(w);
 }
 
+static void write_prompt(struct jw *w, const struct approval *a)
+{
+    jw_ktext(w, "exec", a->exec);
+    jw_ktext(w, "way", a->way);
+    jw_key(w, "typed");
+    if (a->exec.n > 0 && (a->state == APPROVAL_APPROVED || a->state == APPROVAL_REJECTED))
+        jw_bool(w, !a->owed);
+    else
+        jw_null(w);
+}
+
 static void write_host(struct jw *w, const struct approval *a)
 {
     jw_ktext(w, "sandbox", a->sandbox);
@@ -79,7 +90,7 @@ static void write_question(struct jw *w, const struct approval *a, bool full)
     jw_ktext(w, "hash", a->hash);
     jw_key(w, "alternatives");
     jw_raw(w, a->alternatives);
-    jw_ktext(w, "choice", a->choice);
+    jw_ktext(w, "choice", str_eq_c(a->way, APPROVAL_SECRET) ? STR("") : a->choice);
     write_attachments(w, a->attachments, full);
     jw_kint(w, "people", a->people);
     jw_kint(w, "votes", a->votes);
@@ -96,6 +107,7 @@ static void write_with(struct jw *w, const struct team *t, const struct approval
     jw_kstr(w, "kind", a->kind);
     jw_kc(w, "state", approval_state_name(a->state));
     write_question(w, a, full);
+    write_prompt(w, a);
     write_host(w, a);
     jw_ktext(w, "project", a->project);
     jw_ktext(w, "task_id", a->card);
@@ -351,6 +363,23 @@ static int approval_deny_op(struct team_call *c, struct err *e)
     return decide(c, false, e);
 }
 
+static int approval_answer_op(struct team_call *c, struct err *e)
+{
+    const struct approval_answer_in *in = c->in;
+    struct approval a;
+    struct grant g;
+
+    if (approval_decide(&c->t, in->id,
+                        &(struct approval_decision){.kind = APPROVAL_PROMPT,
+                                                    .yes = true,
+                                                    .choice = team_text(in->text),
+                                                    .answered = true},
+                        &a, &g, e) < 0)
+        return -1;
+    write_with(&c->w, &c->t, &a, true, &g);
+    return 0;
+}
+
 static struct str member(const json_t *o, const char *key)
 {
     const json_t *v = json_object_get(o, key);
@@ -490,6 +519,7 @@ static int gate_remove_op(struct team_call *c, struct err *e)
 const struct team_op team_approval_ops[] = {
     {&op_approval_ask, TEAM_DURABLE, approval_ask_op, .anyone = true, .prepare = prepare_ask},
     {&op_approval_list, TEAM_READ, approval_list_op, .anyone = true},
+    {&op_approval_answer, TEAM_DURABLE, approval_answer_op},
     {&op_approval_answers, TEAM_DURABLE, approval_answers_op},
     {&op_approval_get, TEAM_READ, approval_get_op, .anyone = true},
     {&op_approval_watch, TEAM_READ, approval_watch_op, .anyone = true},

@@ -90,7 +90,10 @@ static void read_approval(const struct team *t, const struct store_rows *r, void
         .arguments = team_column(t, r, 29),
         .hash = team_column(t, r, 30),
         .people = rows_int(r, 31),
-        .votes = rows_int(r, 32),
+        .exec = team_column(t, r, 32),
+        .way = team_column(t, r, 33),
+        .owed = rows_int(r, 34) != 0,
+        .votes = rows_int(r, 35),
     };
 }
 
@@ -167,11 +170,11 @@ int approval_new(struct team *t, struct approval *a, struct err *e)
                "INSERT INTO approvals (id, kind, agent, action, project, card, status_to, note, "
                "blocked_reason, blocked_by, state, decided_by, reason, created_ms, decided_ms, "
                "sandbox, tenant, host, port, scope, expires_ms, asker, person, ask_key, question, "
-               "urgency, alternatives, attachments, arguments, hash, people) "
+               "urgency, alternatives, attachments, arguments, hash, people, exec, way) "
                "VALUES (:id, :kind, :agent, :action, :project, :card, :to, :note, :blocked_reason, "
                ":blocked_by, 0, '', '', :now, 0, :sandbox, :tenant, :host, :port, 0, :expires, "
                ":asker, :person, :key, :question, :urgency, :alternatives, :attachments, "
-               ":arguments, :hash, :people)",
+               ":arguments, :hash, :people, :exec, :way)",
                PARAMS(P_TEXT("id", a->id), P_TEXT("kind", a->kind),
                       P_TEXT("agent", approval_text(a->agent)),
                       P_TEXT("action", approval_text(a->action)),
@@ -190,15 +193,16 @@ int approval_new(struct team *t, struct approval *a, struct err *e)
                       P_TEXT("alternatives", a->alternatives),
                       P_TEXT("attachments", a->attachments.n > 0 ? a->attachments : STR("[]")),
                       P_TEXT("arguments", approval_text(a->arguments)),
-                      P_TEXT("hash", approval_text(a->hash)), P_INT("people", a->people)),
+                      P_TEXT("hash", approval_text(a->hash)), P_INT("people", a->people),
+                      P_TEXT("exec", approval_text(a->exec)), P_TEXT("way", approval_text(a->way))),
                e) < 0)
         return -1;
     approval_event(t, "approval.created", a);
     return 0;
 }
 
-/* Deletes old decided ones: a sandbox may ask as often as it likes. */
-static int make_room(struct team *t, const struct approval *a, struct err *e)
+/* A sandbox may ask as often as it likes. */
+int approval_make_room(struct team *t, const struct approval *a, struct err *e)
 {
     int64_t pending;
 
@@ -233,7 +237,7 @@ int approval_ask(struct team *t, struct approval *a, struct err *e)
         *a = same.v[0];
         return 0;
     }
-    if (make_room(t, a, e) < 0)
+    if (approval_make_room(t, a, e) < 0)
         return -1;
     a->kind = STR(APPROVAL_EGRESS);
     a->action = STR("connect");
@@ -402,7 +406,8 @@ static int open_decision(struct team *t, struct str id, const struct approval_de
     if (!sm_try(&life, d->yes ? APPROVAL_APPROVED : APPROVAL_REJECTED))
         return err_set(e, ERR_CONFLICT, 0, "the %s is %s already", k->noun,
                        approval_state_name(ret->state));
-    return check_scope(k, ret, d, e) < 0 || check_choice(ret, d->choice, e) < 0 ? -1 : 0;
+    return check_scope(k, ret, d, e) < 0 || (!k->free && check_choice(ret, d->choice, e) < 0) ? -1
+                                                                                              : 0;
 }
 
 int approval_decide(struct team *t, struct str id, const struct approval_decision *d,
@@ -419,7 +424,8 @@ int approval_decide(struct team *t, struct str id, const struct approval_decisio
     if (!d->preview) {
         a.scope = d->scope;
         a.reason = approval_text(d->reason);
-        a.choice = approval_text(d->choice);
+        a.choice =
+            d->answered || d->choice.n > 0 || !k->free ? approval_text(d->choice) : (struct str){0};
         more = d->yes ? count_yes(t, k, &a, e) : 0;
         if (more < 0)
             return -1;

@@ -6,6 +6,8 @@
  * (core/ask/ask.h, core/approval/egress_rule.h) ask …        a question of anybody, with what a
  * person needs to decide; a yes about an action is a grant (core/approval/grant.h).  destructive,
  * sensitive and irreversible are asks too: settings may demand two people for them
+ *   prompt       a session waits at its terminal; the answer is typed there
+ * (core/session/prompts.h)
  *
  * Only people answer, by tokens of their own, never the asker itself.  Time never approves: a
  * question past its deadline is closed or expired.
@@ -27,6 +29,8 @@ enum approval_state {
 #define APPROVAL_PROPOSAL "proposal"
 #define APPROVAL_EGRESS "egress"
 #define APPROVAL_ASK "ask"
+#define APPROVAL_PROMPT "prompt"
+#define APPROVAL_SECRET "secret"  /* a prompt's way: its answer is shown to nobody */
 #define APPROVAL_QUESTIONS_MAX 32 /* undecided ones of kind egress, per sandbox */
 #define APPROVAL_PEOPLE_MAX 5
 
@@ -48,6 +52,10 @@ struct approval {
     int64_t port;
     /* Of asks.  Lists and arguments are JSON; hash names the exact action, empty: no grant. */
     struct str asker, person, key, question, alternatives, choice, attachments, arguments, hash;
+    /* Of prompts: the command that waits, the way to answer it (core/session/prompt.h), and whether
+     * the answer, `choice`, has yet to be typed. */
+    struct str exec, way;
+    bool owed;
     int64_t urgency;
     int64_t people, votes;     /* who must say yes, who said it so far */
     enum approval_scope scope; /* how far the answer goes */
@@ -69,6 +77,15 @@ CHECKED int approval_ask(struct team *t, struct approval *a, struct err *e);
  * question; the asker is the caller.  The same key of the same asker returns the same question;
  * another question under it is a conflict. */
 CHECKED int question_make(struct team *t, struct approval *a, struct err *e);
+/* A session waits: a's sandbox, tenant, exec, way, question, note, alternatives and arguments are
+ * set; arguments names the answers for a plain "yes" and "no".  A command has one pending prompt:
+ * ERR_CONFLICT. */
+CHECKED int prompt_ask(struct team *t, struct approval *a, struct err *e);
+/* Closes the pending prompt of a command; its answer need not be typed any more. */
+CHECKED int prompt_close(struct team *t, struct str exec, const char *reason, struct err *e);
+CHECKED int prompt_typed(struct team *t, struct str id, struct err *e); /* its answer was */
+/* Those that are pending, or whose answers have yet to be typed. */
+CHECKED int prompt_open(struct team *t, struct approval_list *ret, struct err *e);
 /* By its asker, or a person. */
 CHECKED int question_cancel(struct team *t, struct str id, struct str reason, struct approval *ret,
                             struct err *e);
@@ -96,7 +113,8 @@ struct approval_decision {
     bool yes;
     struct str by; /* the name of the decider, if callers have no names; empty: the caller */
     struct str reason;
-    struct str choice;         /* one of the alternatives; empty: none */
+    struct str choice;         /* one of the alternatives; empty: none; of a prompt: any text */
+    bool answered;             /* choice is the answer, even if it is empty */
     enum approval_scope scope; /* for egress and actions only */
     int64_t for_ms;            /* of a wider grant; 0: the default */
     struct str pattern;        /* of APPROVAL_RULE */

@@ -45,6 +45,21 @@ static void put_ask(struct jw *w, const struct approval *a)
     jw_ktime(w, "expires_at", a->expires_ms);
 }
 
+/* What it answers to a secret is in no event. */
+static void put_prompt(struct jw *w, const struct approval *a)
+{
+    jw_kstr(w, "sandbox", a->sandbox);
+    jw_kstr(w, "tenant", a->tenant);
+    jw_kstr(w, "exec", a->exec);
+    jw_kstr(w, "way", a->way);
+    jw_kstr(w, "question", a->question);
+    jw_kstr(w, "note", a->move.note);
+    jw_key(w, "alternatives");
+    jw_raw(w, a->alternatives);
+    if (!str_eq_c(a->way, APPROVAL_SECRET))
+        jw_kstr(w, "choice", approval_text(a->choice));
+}
+
 static int execute_proposal(struct team *t, struct approval *a, struct err *e)
 {
     return a->state == APPROVAL_APPROVED ? proposal_execute(t, a, e) : 0;
@@ -90,12 +105,14 @@ static int execute_egress(struct team *t, struct approval *a, struct err *e)
 
 /* In the order of op_approval_kinds (ops/approval.c). */
 static const struct approval_kind kinds[] = {
-    {APPROVAL_PROPOSAL, "proposal", false, BIT(APPROVAL_ONCE), put_proposal, execute_proposal},
-    {APPROVAL_EGRESS, "question", false, OF_EGRESS, put_egress, execute_egress},
-    {APPROVAL_ASK, "question", true, OF_ACTION, put_ask, NULL},
-    {"destructive", "question", true, OF_ACTION, put_ask, NULL},
-    {"sensitive", "question", true, OF_ACTION, put_ask, NULL},
-    {"irreversible", "question", true, OF_ACTION, put_ask, NULL},
+    {APPROVAL_PROPOSAL, "proposal", false, false, BIT(APPROVAL_ONCE), put_proposal,
+     execute_proposal},
+    {APPROVAL_EGRESS, "question", false, false, OF_EGRESS, put_egress, execute_egress},
+    {APPROVAL_ASK, "question", true, false, OF_ACTION, put_ask, NULL},
+    {"destructive", "question", true, false, OF_ACTION, put_ask, NULL},
+    {"sensitive", "question", true, false, OF_ACTION, put_ask, NULL},
+    {"irreversible", "question", true, false, OF_ACTION, put_ask, NULL},
+    {APPROVAL_PROMPT, "prompt", false, true, BIT(APPROVAL_ONCE), put_prompt, prompt_execute},
 };
 
 const struct approval_kind *approval_kind(struct str name)

@@ -49,6 +49,9 @@ uint64_t screen_row_seq(const struct screen *s, int row);
 
 void screen_put_row(const struct screen *s, int row, struct buf *to);      /* plain UTF-8 */
 void screen_put_row_ansi(const struct screen *s, int row, struct buf *to); /* with SGR sequences */
+/* The text before the cursor, with the rows above that were filled to their last column: one line
+ * of a program that the terminal wrapped.  Blanks at its end are kept. */
+void screen_put_before_cursor(const struct screen *s, struct buf *to);
 /* Line n of the history, 0 the oldest, as screen_put_row_ansi writes it. */
 struct str screen_history_line(const struct screen *s, int n);
 /* All rows, each with its line feed; history: with the lines above them. */

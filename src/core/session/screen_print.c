@@ -2,6 +2,8 @@
 #include "base/utf8.h"
 #include "core/session/screen_internal.h"
 
+#define WRAPPED_ROWS 4 /* of one line, at most */
+
 /* No control leaves a screen. */
 static void put_point(struct buf *to, uint32_t p)
 {
@@ -101,6 +103,21 @@ void screen_put_row(const struct screen *s, int row, struct buf *to)
 
     for (int c = 0; c < end; c++)
         put_cell(s, screen_cell(s, row, c), to);
+}
+
+void screen_put_before_cursor(const struct screen *s, struct buf *to)
+{
+    int first = s->pen.at.row;
+
+    while (first > 0 && s->pen.at.row - first < WRAPPED_ROWS &&
+           row_end(s, first - 1, false) == s->size.cols)
+        first--;
+    for (int row = first; row < s->pen.at.row; row++)
+        screen_put_row(s, row, to);
+    for (int c = 0; c < s->pen.at.col; c++)
+        put_cell(s, screen_cell(s, s->pen.at.row, c), to);
+    if (s->pen.wraps) /* it stands on the last column, behind what it wrote there */
+        put_cell(s, screen_cell(s, s->pen.at.row, s->pen.at.col), to);
 }
 
 void screen_put_row_ansi(const struct screen *s, int row, struct buf *to)

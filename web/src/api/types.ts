@@ -111,8 +111,9 @@ export type MessageList = { "messages": (Message)[]; "cursor": string | null; };
 export type MessageEdge = { "from": string; "to": string; "count": number; };
 export type MessageEdgeList = { "edges": (MessageEdge)[]; "cursor": string | null; };
 export type ApprovalAskInput = { "question": string; "kind"?: "ask" | "destructive" | "sensitive" | "irreversible" | null; "action"?: string | null; "refused"?: string | null; "arguments"?: Record<string, unknown> | null; "sandbox"?: string | null; "note"?: string | null; "urgency"?: "low" | "medium" | "high" | null; "alternatives"?: (string)[] | null; "attachments"?: unknown[] | null; "people"?: number | null; "expires_ms"?: number | string | null; "key"?: string | null; "wait_ms"?: number | string | null; };
-export type Approval = { "id": string; "kind": "proposal" | "egress" | "ask" | "destructive" | "sensitive" | "irreversible"; "state": "pending" | "approved" | "rejected" | "closed" | "expired" | "cancelled"; "question": string; "urgency": "low" | "medium" | "high"; "asker": string | null; "agent": string | null; "action": string; "arguments": Record<string, unknown> | null; "hash": string | null; "alternatives": (string)[]; "choice": string | null; "attachments": unknown[]; "people": number; "votes": number; "sandbox": string | null; "host": string | null; "port": number | null; "scope": "once" | "sandbox" | "always" | "time" | "rule" | null; "project": string | null; "task_id": string | null; "to": string | null; "note": string; "key": string | null; "decided_by": string | null; "reason": string; "created_at": string; "decided_at": string | null; "expires_at": string | null; "grant"?: Record<string, unknown> | null; };
+export type Approval = { "id": string; "kind": "proposal" | "egress" | "ask" | "destructive" | "sensitive" | "irreversible" | "prompt"; "state": "pending" | "approved" | "rejected" | "closed" | "expired" | "cancelled"; "question": string; "urgency": "low" | "medium" | "high"; "asker": string | null; "agent": string | null; "action": string; "arguments": Record<string, unknown> | null; "hash": string | null; "alternatives": (string)[]; "choice": string | null; "attachments": unknown[]; "people": number; "votes": number; "sandbox": string | null; "exec": string | null; "way": string | null; "typed": boolean | null; "host": string | null; "port": number | null; "scope": "once" | "sandbox" | "always" | "time" | "rule" | null; "project": string | null; "task_id": string | null; "to": string | null; "note": string; "key": string | null; "decided_by": string | null; "reason": string; "created_at": string; "decided_at": string | null; "expires_at": string | null; "grant"?: Record<string, unknown> | null; };
 export type ApprovalList = { "approvals": (Approval)[]; "cursor": string | null; };
+export type ApprovalAnswerInput = { "text"?: string | null; };
 export type ApprovalAnswersInput = { "answers": unknown[]; };
 export type ApprovalApproveInput = { "reason"?: string | null; "choice"?: string | null; "scope"?: "once" | "sandbox" | "always" | "time" | "rule" | null; "for_ms"?: number | string | null; "pattern"?: string | null; "preview"?: boolean | null; };
 export type ApprovalDenyInput = { "reason"?: string | null; "choice"?: string | null; "scope"?: "once" | "sandbox" | "always" | "time" | "rule" | null; "for_ms"?: number | string | null; "pattern"?: string | null; "preview"?: boolean | null; };
@@ -274,7 +275,8 @@ export interface Operations {
   messageHistory: { args: { "a": string; "b": string; "limit"?: number; }; body: undefined; reply: MessageList };
   messageGraph: { args: {  }; body: undefined; reply: MessageEdgeList };
   approvalAsk: { args: {  }; body: ApprovalAskInput; reply: Approval };
-  approvalList: { args: { "kind"?: "proposal" | "egress" | "ask" | "destructive" | "sensitive" | "irreversible"; "agent"?: string; "sandbox"?: string; "key"?: string; "state"?: "pending" | "approved" | "rejected" | "closed" | "expired" | "cancelled"; "limit"?: number; "cursor"?: string; }; body: undefined; reply: ApprovalList };
+  approvalList: { args: { "kind"?: "proposal" | "egress" | "ask" | "destructive" | "sensitive" | "irreversible" | "prompt"; "agent"?: string; "sandbox"?: string; "key"?: string; "state"?: "pending" | "approved" | "rejected" | "closed" | "expired" | "cancelled"; "limit"?: number; "cursor"?: string; }; body: undefined; reply: ApprovalList };
+  approvalAnswer: { args: { "id": string; }; body: ApprovalAnswerInput | null; reply: Approval };
   approvalAnswers: { args: {  }; body: ApprovalAnswersInput; reply: ApprovalList };
   approvalGet: { args: { "id": string; "wait_ms"?: number | string; }; body: undefined; reply: Approval };
   approvalWatch: { args: { "id": string; }; body: undefined; reply: undefined };
@@ -438,6 +440,7 @@ export const operations: Record<keyof Operations, readonly [string, string, stri
   messageGraph: ["GET", "/holt/v1/messages/graph", "team.read"],
   approvalAsk: ["POST", "/holt/v1/approvals", "ask"],
   approvalList: ["GET", "/holt/v1/approvals", "ask.read"],
+  approvalAnswer: ["POST", "/holt/v1/approvals/{id}/answer", "team.rule"],
   approvalAnswers: ["POST", "/holt/v1/approvals/answers", "team.rule"],
   approvalGet: ["GET", "/holt/v1/approvals/{id}", "ask.read"],
   approvalWatch: ["GET", "/holt/v1/approvals/{id}/events", "ask.read"],
