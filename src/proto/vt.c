@@ -224,10 +224,28 @@ static void byte(struct vt *v, unsigned char c, const struct vt_events *ev, void
         v->state = VT_GROUND;
 }
 
+static size_t ascii_len(struct str s)
+{
+    size_t n = 0;
+
+    while (n < s.n && s.p[n] >= 0x20 && s.p[n] < DEL)
+        n++;
+    return n;
+}
+
 void vt_feed(struct vt *v, struct str bytes, const struct vt_events *ev, void *arg)
 {
-    for (size_t k = 0; k < bytes.n; k++)
-        byte(v, (unsigned char)bytes.p[k], ev, arg);
+    while (bytes.n > 0) {
+        size_t n = 0;
+
+        if (ev->ascii && v->state == VT_GROUND && v->wanted == 0)
+            n = ascii_len(bytes);
+        if (n > 0)
+            ev->ascii(arg, str_make(bytes.p, n));
+        else
+            byte(v, (unsigned char)bytes.p[n++], ev, arg);
+        bytes = str_skip(bytes, n);
+    }
 }
 
 int vt_param(const struct vt_sequence *s, size_t n, int preset)

@@ -21,12 +21,14 @@ struct vt_sequence { /* ESC … or CSI … */
     size_t count;
 };
 
-struct vt_events { /* none is NULL */
+struct vt_events { /* none is NULL but `ascii` */
     void (*print)(void *arg, uint32_t point);
     void (*control)(void *arg, unsigned char c); /* C0 */
     void (*escape)(void *arg, const struct vt_sequence *s);
     void (*csi)(void *arg, const struct vt_sequence *s);
     void (*osc)(void *arg, struct str text);
+    /* Several characters at once, each 0x20 to 0x7e; NULL: `print` gets them one by one. */
+    void (*ascii)(void *arg, struct str text);
 };
 
 enum vt_state {

@@ -60,7 +60,7 @@ while True:
 
 TEXT = "".join(f"line {i}: the quick brown fox \t {'ä' * (i % 7)} 中文 {'x' * (i % 90)}\n" for i in range(200))
 VIM = [["i"], ["Escape"], ["h"], ["j"], ["k"], ["l"], ["w"], ["b"], ["x"], ["d", "d"], ["p"], ["u"], ["o"], ["G"], ["g", "g"], ["C-f"], ["C-b"],
-       ["Up"], ["Down"], ["C-v"], ["Z"], ["Enter"], ["A"], ["中"], ["é"], ["/", "f", "o", "x", "Enter"], ["Tab"], ["C-w", "s"], ["C-w", "w"]]
+       ["Up"], ["Down"], ["C-v"], ["~"], ["Enter"], ["A"], ["中"], ["é"], ["/", "f", "o", "x", "Enter"], ["Tab"], ["C-w", "s"], ["C-w", "w"]]
 LESS = [["Space"], ["b"], ["j"], ["k"], ["G"], ["g"], ["Down"], ["Up"], ["Right"], ["Left"], ["/", "f", "o", "x", "Enter"], ["n"], ["d"], ["u"]]
 SHELL = [["e", "c", "h", "o", " ", "a", "中", "é", "Enter"], ["Tab"], ["BSpace"], ["C-a"], ["C-e"], ["l", "s", " ", "/", "Enter"], ["C-u"], ["Up"],
          ["x"] * 30, ["Left"], ["C-k"], ["C-l"], ["p", "r", "i", "n", "t", "f", " ", "'", "\\", "t", "z", "'", "Enter"]]

@@ -216,6 +216,28 @@ static void only_changed_rows_are_new(void **state)
                         "{\"lines\":[{\"row\":1,\"runs\":[{\"text\":\"B\",\"width\":1}]}]}");
 }
 
+/* A program that draws all of its screen again changes only what differs. */
+static void what_is_drawn_again_is_not_new(void **state)
+{
+    AUTO(screen_free) struct screen *s = screen_new((struct screen_size){3, 10}, 0);
+    uint64_t seen;
+
+    (void)state;
+    screen_feed(s, STR("\033[Hone\r\ntw\xe4\xb8\xad\r\nthree"));
+    seen = screen_look(s).seq;
+    screen_feed(s, STR("\033[Hone\r\nTw\xe4\xb8\xad\r\nthree\033[K"));
+    assert_true(screen_row_seq(s, 0) <= seen && screen_row_seq(s, 2) <= seen);
+    assert_true(screen_row_seq(s, 1) > seen);
+    seen = screen_look(s).seq;
+    screen_feed(s, STR("\033[1;1Hone\033[2;5H\033[3;6H"));
+    assert_true(screen_look(s).seq == seen);
+    screen_feed(s, STR("\033[2;4Hx")); /* over half of the wide one: its other half goes too */
+    assert_true(screen_row_seq(s, 1) > seen);
+    seen = screen_look(s).seq;
+    screen_feed(s, STR("\033[3;1H\033[2@")); /* shifts what is there */
+    assert_true(screen_row_seq(s, 2) > seen);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +251,7 @@ int main(void)
         cmocka_unit_test(the_alternate_screen_comes_and_goes),
         cmocka_unit_test(sizes),
         cmocka_unit_test(only_changed_rows_are_new),
+        cmocka_unit_test(what_is_drawn_again_is_not_new),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

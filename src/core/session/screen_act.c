@@ -140,6 +140,35 @@ static void on_print(void *arg, uint32_t point)
     point_put(s, point, width);
 }
 
+/* As many characters as fit into the row, in one go. */
+static size_t row_put(struct screen *s, struct str text)
+{
+    size_t room = (size_t)(s->size.cols - s->pen.at.col), n = text.n < room ? text.n : room;
+
+    assert(!s->pen.wraps && !s->insert && n > 0);
+    screen_put_ascii(s, str_make(text.p, n));
+    s->last = (unsigned char)text.p[n - 1];
+    s->pen.wraps = n == room;
+    s->pen.at.col = s->pen.wraps ? s->size.cols - 1 : s->pen.at.col + (int)n;
+    return n;
+}
+
+static void on_ascii(void *arg, struct str text)
+{
+    struct screen *s = arg;
+    bool plain = s->pen.charsets[s->pen.shift] == CHARSET_ASCII && !s->insert;
+
+    while (text.n > 0) {
+        size_t n = 1;
+
+        if (plain && !s->pen.wraps)
+            n = row_put(s, text);
+        else
+            on_print(s, (unsigned char)text.p[0]);
+        text = str_skip(text, n);
+    }
+}
+
 static void on_control(void *arg, unsigned char c)
 {
     struct screen *s = arg;
@@ -636,6 +665,7 @@ const struct vt_events screen_events = {
     .escape = on_escape,
     .csi = on_csi,
     .osc = on_osc,
+    .ascii = on_ascii,
 };
 
 void screen_reset(struct screen *s)
@@ -649,5 +679,6 @@ void screen_reset(struct screen *s)
     for (int c = 0; c < s->size.cols; c++)
         s->tabs[c] = c % TAB_STOP == 0;
     screen_erase_rows(s, 0, s->size.rows);
+    screen_touch_all(s);
     move_to(s, 0, 0);
 }

@@ -31,23 +31,50 @@ static void break_wide(struct screen *s, int row, int col)
         (screen_cell(s, row, col)->glyph & CELL_POINT) == CELL_TAIL) {
         screen_cell(s, row, col)->glyph = 0;
         screen_cell(s, row, col - 1)->glyph = 0;
+        screen_touch(s, row);
     }
+}
+
+/* A cell that stays as it is leaves its row untouched: programs draw much of a screen again. */
+static void cell_set(struct screen *s, int row, int col, struct cell to)
+{
+    struct cell *c = screen_cell(s, row, col);
+
+    if (c->glyph == to.glyph && c->fg == to.fg && c->bg == to.bg)
+        return;
+    *c = to;
+    screen_touch(s, row);
 }
 
 void screen_put(struct screen *s, uint32_t point, int width)
 {
     struct place at = s->pen.at;
+    struct cell to = s->pen.style;
 
     assert(at.col + width <= s->size.cols);
     break_wide(s, at.row, at.col);
     break_wide(s, at.row, at.col + width);
-    for (int k = 0; k < width; k++) {
-        struct cell *c = screen_cell(s, at.row, at.col + k);
+    to.glyph |= point;
+    cell_set(s, at.row, at.col, to);
+    to.glyph = s->pen.style.glyph | CELL_TAIL;
+    for (int k = 1; k < width; k++)
+        cell_set(s, at.row, at.col + k, to);
+}
 
-        *c = s->pen.style;
-        c->glyph |= k == 0 ? point : CELL_TAIL;
+void screen_put_ascii(struct screen *s, struct str text)
+{
+    struct place at = s->pen.at;
+    int n = (int)text.n;
+
+    assert(at.col + n <= s->size.cols);
+    break_wide(s, at.row, at.col);
+    break_wide(s, at.row, at.col + n);
+    for (int k = 0; k < n; k++) {
+        struct cell to = s->pen.style;
+
+        to.glyph |= (unsigned char)text.p[k];
+        cell_set(s, at.row, at.col + k, to);
     }
-    screen_touch(s, at.row);
 }
 
 void screen_erase(struct screen *s, int row, int from, int to)
@@ -57,8 +84,7 @@ void screen_erase(struct screen *s, int row, int from, int to)
     break_wide(s, row, from);
     break_wide(s, row, to);
     for (int col = from; col < to; col++)
-        *screen_cell(s, row, col) = (struct cell){.bg = s->pen.style.bg};
-    screen_touch(s, row);
+        cell_set(s, row, col, (struct cell){.bg = s->pen.style.bg});
 }
 
 void screen_erase_rows(struct screen *s, int from, int to)
@@ -100,6 +126,7 @@ void screen_shift(struct screen *s, int row, int from, int n)
     memmove(screen_cell(s, row, n > 0 ? from + by : from),
             screen_cell(s, row, n > 0 ? from : from + by),
             (size_t)(room - by) * sizeof(struct cell));
+    screen_touch(s, row);
     if (n > 0)
         screen_erase(s, row, from, from + by);
     else

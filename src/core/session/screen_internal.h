@@ -88,10 +88,11 @@ static inline struct cell *screen_cell(const struct screen *s, int row, int col)
 struct cell *cells_new(struct screen_size size);
 void screen_touch(struct screen *s, int row);
 void screen_touch_all(struct screen *s);
-void screen_put(struct screen *s, uint32_t point, int width);     /* at the pen; it does not move */
-void screen_combine(struct screen *s, uint32_t mark);             /* with what was printed last */
-void screen_erase(struct screen *s, int row, int from, int to);   /* columns [from, to) */
-void screen_erase_rows(struct screen *s, int from, int to);       /* rows [from, to) */
+void screen_put(struct screen *s, uint32_t point, int width);   /* at the pen; it does not move */
+void screen_put_ascii(struct screen *s, struct str text);       /* likewise; it fits into the row */
+void screen_combine(struct screen *s, uint32_t mark);           /* with what was printed last */
+void screen_erase(struct screen *s, int row, int from, int to); /* columns [from, to) */
+void screen_erase_rows(struct screen *s, int from, int to);     /* rows [from, to) */
 void screen_scroll(struct screen *s, int top, int bottom, int n); /* up; n < 0: down */
 void screen_shift(struct screen *s, int row, int from, int n);    /* cells right; n < 0: left */
 void screen_keep_row(struct screen *s, int row);                  /* into the history */

@@ -16,8 +16,8 @@ static void put_cell(const struct screen *s, const struct cell *c, struct buf *t
 
     if (point == CELL_TAIL)
         return;
-    if (point == 0) {
-        buf_add_char(to, ' ');
+    if (point == 0 || (point >= 0x20 && point < 0x7f)) { /* a blank, or ASCII: nearly all */
+        buf_add_char(to, point == 0 ? ' ' : (char)point);
         return;
     }
     if (point < CELL_COMBINED) {
