@@ -85,7 +85,8 @@ void roff_page(struct buf *to, const char *page, int section, const char *versio
                const char *purpose)
 {
     buf_printf(to, ".TH \"%s\" %d \"\" \"holt %s\" \"holt\"\n", page, section, version);
-    buf_add_c(to, ".nh\n.ad l\n"); /* no hyphens in flags, no stretched lines */
+    /* No hyphens in flags, no stretched lines; groff 1.23 takes the latter from AD. */
+    buf_add_c(to, ".nh\n.ad l\n.ds AD l\n");
     roff_section(to, "NAME");
     buf_printf(to, "%s \\- ", page);
     add_line(to, str_of(purpose));

@@ -255,4 +255,7 @@ def test_units_are_as_closed_as_the_document_says(tmp_path, unit, most):
         pytest.skip(f"systemd-analyze cannot look at a file: {r.stderr.strip()[:200]}")
     assert float(found[1]) <= most, r.stdout
     with open(f"{ROOT}/docs/hardening.md", encoding="utf-8") as f:
-        assert f"| `{unit}` | {found[1]} |" in f.read(), f"docs/hardening.md has another value than {found[1]}"
+        page = f.read()
+    release = subprocess.run(["systemd-analyze", "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
+    if f"systemd {release};" in page:  # others count differently
+        assert f"| `{unit}` | {found[1]} |" in page, f"docs/hardening.md has another value than {found[1]}"
