@@ -74,12 +74,12 @@ int auth_check_host(const struct auth *a, const struct auth_view *v, struct err 
     /* DNS rebinding needs a name; a listener on all addresses is reached by any of them. */
     if (everywhere && is_address(host))
         return 0;
-    if (host.n > 0 &&
-        (is_listed(&a->conf->hosts, host) || is_listed(&a->conf->hosts, v->req->authority)))
+    if (host.n > 0 && (is_listed(&a->conf->host_names, host) ||
+                       is_listed(&a->conf->host_names, v->req->authority)))
         return 0;
     err_set(e, ERR_FORBIDDEN, 0, "the Host '" STR_FMT "' is not a name of this server",
             (int)size_min(host.n, 100), host.p ? host.p : "");
-    return err_hint(e, "use the listener's address, or add the name to the setting 'hosts'");
+    return err_hint(e, "use the listener's address, or add the name to the setting 'host_names'");
 }
 
 /* --- Origin --- */

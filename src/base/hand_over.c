@@ -19,6 +19,8 @@ static const char *const others[] = {
 
 static bool is_others(const char *name)
 {
+    if (strncmp(name, "virt-", 5) == 0) /* of the hosts of machines */
+        return true;
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
         if (strcmp(name, others[i]) == 0)
             return true;

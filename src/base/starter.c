@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #define PACKET_MAX (32 * 1024)
-#define PROGRAMS_MAX 4
-#define FILES_MAX 32
+#define PROGRAMS_MAX 40 /* holt-spawn, holt-egress, and a holt-virt for each host */
+#define FILES_MAX 96
 #define ARGS_MAX 128
 #define REPLY_MS 5000 /* for a busy machine; the child never waits itself */
 

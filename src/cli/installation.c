@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -79,6 +80,22 @@ static pid_t listener_of(const char *state, const char *name)
     return peer.pid;
 }
 
+/* One of those that listen: each host of machines has its own. */
+static pid_t listener_of_machines(const char *state)
+{
+    DIR *d = opendir(state);
+    const struct dirent *entry;
+    pid_t pid = 0;
+
+    while (d && pid == 0 && (entry = readdir(d)))
+        if (str_starts(str_of(entry->d_name), STR("virt")) &&
+            str_ends(str_of(entry->d_name), STR(".sock")))
+            pid = listener_of(state, entry->d_name);
+    if (d)
+        (void)closedir(d);
+    return pid;
+}
+
 pid_t installation_find(const struct installation *i, enum installation_part part)
 {
     AUTO(mem_free) char *lock = xasprintf("%s/lock", i->state);
@@ -86,7 +103,7 @@ pid_t installation_find(const struct installation *i, enum installation_part par
     return part == PART_HOLTD    ? holder_of_lock(lock)
            : part == PART_SPAWN  ? listener_of(i->state, "spawn.sock")
            : part == PART_EGRESS ? listener_of(i->state, "egress.sock")
-                                 : listener_of(i->state, "virt.sock");
+                                 : listener_of_machines(i->state);
 }
 
 /* A pid may have been reused: check the process's name while holding a pidfd. */
@@ -114,7 +131,7 @@ static int end_process(int pidfd, const char *name, struct err *e)
     return err_set(e, ERR_TIMEOUT, 0, "%s does not exit", name);
 }
 
-int installation_end(const struct installation *i, enum installation_part part, struct err *e)
+static int end_one(const struct installation *i, enum installation_part part, struct err *e)
 {
     pid_t pid = installation_find(i, part);
     AUTO(fd_close) int fd = pid > 1 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
@@ -122,6 +139,15 @@ int installation_end(const struct installation *i, enum installation_part part, 
     if (fd < 0 || !is_program(pid, part_names[part]))
         return 0;
     return end_process(fd, part_names[part], e) < 0 ? -1 : pid;
+}
+
+int installation_end(const struct installation *i, enum installation_part part, struct err *e)
+{
+    int r = end_one(i, part, e), more = r;
+
+    while (part == PART_VIRT && more > 0)
+        more = end_one(i, part, e);
+    return more < 0 ? more : r;
 }
 
 static char *program_dir(void)
@@ -196,7 +222,7 @@ int installation_end_machines(const struct installation *i, const char *how, uns
 {
     AUTO(mem_free) char *dir = program_dir();
     AUTO(mem_free) char *virt = xasprintf("%s/holt-virt", dir);
-    AUTO(mem_free) char *host = xasprintf("%s/vm/host", i->state);
+    AUTO(mem_free) char *host = xasprintf("%s/vm/hosts", i->state);
     const char *argv[] = {virt, "--state", i->state, "--end", how, NULL};
 
     if (access(host, F_OK) < 0)

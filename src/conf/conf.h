@@ -29,7 +29,8 @@ struct config { /* each member is one row in settings.c; texts are owned */
     char *tls_cert, *tls_key;
     struct conf_list cors_origins, seed_origins;
     struct conf_list egress_internal;
-    struct conf_list hosts; /* further names allowed in Host */
+    struct conf_list host_names; /* further names allowed in Host */
+    struct conf_list hosts;      /* of virtual machines: conf_host_parse */
     bool metrics;
     bool ready_needs_agents;
     /* network limits: see net/server.h */
@@ -75,7 +76,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     struct conf_list webhook_hosts;       /* of receivers: host or host:port */
     int64_t file_bytes, file_versions, project_bytes, agent_tasks;
     char *bindir; /* of holt-spawn, holt-init and holt-egress; "": holtd's own */
-    char *egress_dns, *egress_ca_file, *raw_bridge, *vm_uri, *vm_pool_dir, *proxy_host,
+    char *egress_dns, *egress_ca_file, *raw_bridge, *vm_uri, *vm_pool_dir, *vm_network, *proxy_host,
         *signing_key;
     int64_t proxy_port, egress_ask_ms;
     bool prompts;
@@ -117,6 +118,15 @@ struct conf_dir {
 };
 #define CONF_DIRS_MAX 8
 size_t conf_dirs(const struct config *c, struct conf_dir *to, size_t room);
+
+/* One entry of `hosts`: where virtual machines are made. */
+struct conf_host {
+    char *name, *uri;                      /* owned, as the others */
+    char *network, *pool_dir, *ssh_config; /* NULL: not given */
+    int64_t memory_bytes, cpus, machines;  /* the most to use; 0: all that it has */
+};
+CHECKED int conf_host_parse(const char *text, struct conf_host *ret, struct err *e);
+void conf_host_done(struct conf_host *h);
 
 struct conf_sources {
     int argc;

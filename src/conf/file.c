@@ -43,12 +43,21 @@ static bool fraction_text(const json_t *v, const struct setting_alias *alias, st
     return true;
 }
 
+static bool is_host(const struct given *g, const json_t *v)
+{
+    return json_is_object(v) && strcmp(g->s->f.name, "hosts") == 0;
+}
+
 static int take_scalar(struct file *f, const json_t *v, struct given *g,
                        const struct setting_alias *alias, struct err *e)
 {
     AUTO(buf_done) struct buf text = {0};
 
-    if (!scalar_text(v, &text) && !fraction_text(v, alias, &text)) {
+    if (is_host(g, v)) {
+        if (conf_host_from_json(v, &text, e) < 0)
+            return err_wrap(e, "%s: setting 'hosts'", g->where);
+        g->whole = true;
+    } else if (!scalar_text(v, &text) && !fraction_text(v, alias, &text)) {
         AUTO(buf_done) struct buf rule = {0};
 
         op_rule(&g->s->f, &rule);
@@ -82,12 +91,6 @@ static int take_list(struct file *f, const json_t *v, struct given *g,
     return 0;
 }
 
-/* fluid's `hosts` is a list of mappings, ours a list of names. */
-static bool is_foreign_list(const char *key, const json_t *v)
-{
-    return setting_is_foreign(str_of(key)) && json_is_object(json_array_get(v, 0));
-}
-
 static bool is_empty(const json_t *v)
 {
     return json_is_null(v) || (json_is_string(v) && json_string_length(v) == 0) ||
@@ -113,7 +116,7 @@ static int take_member(struct file *f, const char *key, const json_t *v, struct 
     if ((f->seed ? is_empty(v) : json_is_null(v)) &&
         (g->s || setting_find_alias(str_of(key), &alias)))
         return 0; /* "key:" without a value: not set */
-    if (g->s && !is_foreign_list(key, v)) {
+    if (g->s) {
         g->rank = RANK_FILE;
         if (json_is_array(v) && g->s->f.type == OP_LIST)
             return take_list(f, v, g, NULL, e);

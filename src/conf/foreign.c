@@ -10,7 +10,7 @@ static const char *const foreign[] = {
     "DOCKER_MONITOR_ENABLED", "DOCKER_POLL_INTERVAL_SECS", "DOCKER_ORPHANED_AGE_SECS", "TASKS_ROOT",
     "PROVISION_SCRIPT", "DESTROY_SCRIPT", "AGENTIC_MGMT_UDS_GROUP",
     /* fluid: the main daemon's variables and keys, then its agent's */
-    "LIBVIRT_NETWORK", "BASE_IMAGE_DIR", "SSH_KEY_INJECT_METHOD",
+    "BASE_IMAGE_DIR", "SSH_KEY_INJECT_METHOD",
     "SOCKET_VMNET_WRAPPER", "DEFAULT_VCPUS", "DEFAULT_MEMORY_MB", "COMMAND_TIMEOUT_SEC",
     "IP_DISCOVERY_TIMEOUT_SEC", "SSH_PROXY_JUMP", "SSH_CA_KEY_PATH", "SSH_CA_PUB_KEY_PATH",
     "SSH_KEY_DIR", "SSH_CERT_TTL_SEC", "ANSIBLE_INVENTORY_PATH", "ANSIBLE_PLAYBOOKS_DIR",
@@ -18,7 +18,7 @@ static const char *const foreign[] = {
     "JANITOR_ENABLED", "JANITOR_INTERVAL",
     "api.read_timeout", "api.write_timeout", "api.idle_timeout", "database.max_open_conns",
     "database.max_idle_conns", "database.conn_max_lifetime", "database.auto_migrate",
-    "libvirt.*", "vm.*", "ssh.*", "ansible.*", "telemetry.*", "hosts",
+    "libvirt.*", "vm.*", "ssh.*", "ansible.*", "telemetry.*",
     "janitor.*",
     "TMUX_AGENT_*", "server.*", "tmux.*", "file.*", "command.*", "human.*", "plan.*", "audit.*",
     "security.*", "sandbox.*",

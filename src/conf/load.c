@@ -248,10 +248,44 @@ static int load_presets(struct load *l, struct err *e)
     return 0;
 }
 
+/* `hosts` held the names that are host_names now. */
+static void take_old_names(struct load *l)
+{
+    struct conf_list *hosts = &l->c->hosts;
+    size_t n = 0;
+
+    for (size_t i = 0; i < hosts->n; i++) {
+        if (!conf_host_is_name(hosts->v[i])) {
+            hosts->v[n++] = hosts->v[i];
+            continue;
+        }
+        load_warn(l,
+                  "%s: '%s' in 'hosts' is taken as a member of 'host_names'; 'hosts' are the "
+                  "hosts of virtual machines",
+                  l->c->sources[setting_row(setting_find(STR("hosts")))], hosts->v[i]);
+        conf_list_add(&l->c->host_names, hosts->v[i]);
+        mem_free(hosts->v[i]);
+    }
+    hosts->n = n;
+}
+
+static int check_hosts(const struct config *c, struct err *e)
+{
+    for (size_t i = 0; i < c->hosts.n; i++)
+        for (size_t k = 0; k < i; k++) {
+            size_t n = strcspn(c->hosts.v[i], "=");
+
+            if (strncmp(c->hosts.v[i], c->hosts.v[k], n + 1) == 0)
+                return err_set(e, ERR_INVALID, 0, "setting 'hosts' has two hosts named '%.*s'",
+                               (int)n, c->hosts.v[i]);
+        }
+    return 0;
+}
+
 /* Rules across several rows. */
 static int check_together(const struct config *c, struct err *e)
 {
-    if (conf_check_runtime(c, e) < 0)
+    if (conf_check_runtime(c, e) < 0 || check_hosts(c, e) < 0)
         return -1;
     if ((c->tls_cert[0] == '\0') != (c->tls_key[0] == '\0'))
         return err_set(e, ERR_INVALID, 0, "set both 'tls_cert' and 'tls_key', or neither");
@@ -298,6 +332,7 @@ static int load_all(struct load *l, const struct conf_sources *from, struct err 
             return -1;
     if (env_load(l, from->environ, e) < 0 || flags_load(l, from, e) < 0)
         return -1;
+    take_old_names(l);
     return check_together(l->c, e);
 }
 

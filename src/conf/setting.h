@@ -153,5 +153,12 @@ void setting_preset(const struct setting *s, struct buf *to);
 bool database_is_part(struct str key);
 CHECKED int database_url(const json_t *section, struct buf *to, struct err *e);
 
+/* hosts.c */
+int conf_host_check(const char *text, struct err *e); /* of one entry; a plain name is good too */
+int conf_check_uri(const char *value, struct err *e);
+bool conf_host_is_name(const char *text);
+/* A mapping of the settings file as the text of an entry. */
+CHECKED int conf_host_from_json(const json_t *mapping, struct buf *to, struct err *e);
+
 /* address.c */
 int address_check(const char *address, struct err *e);

@@ -240,7 +240,7 @@ static const struct setting own_rows[] = {
          .text = "Web origins whose pages may call the API on the seed ports, without cookies: dashboards of the "
                  "other systems. Ports may be a range."),
      .check = check_origin, .reload = true},
-    {ROW(hosts, OP_LIST, .preset = "", .max = 256,
+    {ROW(host_names, OP_LIST, .preset = "", .max = 256,
          .text = "Names that a request's Host header may have, besides addresses and localhost. Others are refused, "
                  "which stops DNS rebinding."),
      .reload = true},
@@ -519,9 +519,18 @@ static const struct setting own_rows[] = {
                  "up the bridge; its first address is the gateway and the name server. Empty: raw networks are "
                  "refused. Needs root."),
      .check = check_raw_bridge},
+    {ROW(hosts, OP_LIST, .preset = "", .max = 32,
+         .text = "Hosts of virtual machines, 'NAME=URI KEY=VALUE...' or 'NAME=ADDRESS KEY=VALUE...': docs/vm.md. In "
+                 "the file also mappings with name, uri or address, user, port, keyfile, network, pool_dir, "
+                 "ssh_config, memory, cpus, machines. Empty: one host, 'local', by 'vm_uri'. Plain names are taken "
+                 "as 'host_names', with a warning."),
+     .check = conf_host_check},
     {ROW(vm_uri, OP_STR, .preset = "qemu:///system", .min = 1, .max = 255,
-         .text = "Libvirt's URI of the host for virtual machines."),
-     .alias = (const struct setting_alias[]){{"LIBVIRT_URI"}, {NULL}}},
+         .text = "Libvirt's URI of the host for virtual machines, if 'hosts' is empty."),
+     .alias = (const struct setting_alias[]){{"LIBVIRT_URI"}, {"libvirt.uri"}, {NULL}}, .check = conf_check_uri},
+    {ROW(vm_network, OP_STR, .preset = "default", .min = 1, .max = 63,
+         .text = "Libvirt's network for virtual machines with a raw network, where a host does not name its own."),
+     .alias = (const struct setting_alias[]){{"LIBVIRT_NETWORK"}, {"libvirt.network"}, {NULL}}},
     {ROW(vm_pool_dir, OP_STR, .preset = "/var/lib/libvirt/holt", .min = 2, .max = 255,
          .text = "Directory on that host for the disks of virtual machines: libvirt's storage pool 'holt'.")},
     {ROW(vm_accel, OP_CHOICE, .choices = vm_accels, .preset = "auto",

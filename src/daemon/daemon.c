@@ -25,6 +25,7 @@
 #include "driver/table.h"
 #include "net/plain_loop.h"
 #include "wire/spawn.h"
+#include "wire/virt.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -432,6 +433,53 @@ static void warn_of_foreign(const char *dir, const char *key)
              LOG_N("wanted", SPAWN_STORED_ID));
 }
 
+/* The hosts of machines: those of the setting, or the one of vm_uri. */
+struct machine_hosts {
+    struct conf_host *own; /* the texts of v */
+    struct driver_host *v;
+    size_t n;
+};
+
+static void machine_hosts_done_p(struct machine_hosts *h)
+{
+    for (size_t i = 0; i < h->n; i++)
+        conf_host_done(&h->own[i]);
+    mem_free(h->own);
+    mem_free(h->v);
+}
+
+static const char *text_or(const char *text, const char *preset)
+{
+    return text ? text : preset;
+}
+
+static int machine_hosts_read(const struct config *c, struct machine_hosts *ret, struct err *e)
+{
+    size_t n = c->hosts.n > 0 ? c->hosts.n : 1;
+
+    ret->own = xzalloc(n * sizeof *ret->own);
+    ret->v = xzalloc(n * sizeof *ret->v);
+    if (c->hosts.n == 0)
+        ret->own[ret->n++] =
+            (struct conf_host){.name = xstrdup(VIRT_HOST_PRESET), .uri = xstrdup(c->vm_uri)};
+    for (; ret->n < c->hosts.n; ret->n++)
+        if (conf_host_parse(c->hosts.v[ret->n], &ret->own[ret->n], e) < 0)
+            return err_wrap(e, "setting 'hosts'");
+    for (size_t i = 0; i < n; i++) {
+        const struct conf_host *h = &ret->own[i];
+
+        ret->v[i] = (struct driver_host){.name = h->name,
+                                         .uri = h->uri,
+                                         .pool_dir = text_or(h->pool_dir, c->vm_pool_dir),
+                                         .network = text_or(h->network, c->vm_network),
+                                         .ssh_config = text_or(h->ssh_config, ""),
+                                         .memory_bytes = h->memory_bytes,
+                                         .cpus = h->cpus,
+                                         .machines = h->machines};
+    }
+    return 0;
+}
+
 static int open_sandboxes(struct daemon *d, struct err *e)
 {
     static const char *const vm_accels[] = {"auto", "kvm", "tcg"};
@@ -449,11 +497,14 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                                    .bridge = c->raw_bridge[0] ? c->raw_bridge : NULL,
                                    .runtimes = c->oci_runtimes.v,
                                    .runtime_count = c->oci_runtimes.n,
-                                   .machines = {.uri = c->vm_uri,
-                                                .pool_dir = c->vm_pool_dir,
-                                                .accel = vm_accels[c->vm_accel]}};
+                                   .machines = {.accel = vm_accels[c->vm_accel]}};
     const struct pool_config pool = pool_config(c);
+    AUTO(machine_hosts_done) struct machine_hosts hosts = {0};
 
+    if (machine_hosts_read(c, &hosts, e) < 0)
+        return -1;
+    allows.machines.hosts = hosts.v;
+    allows.machines.host_count = hosts.n;
     for (size_t i = 0; i < dirs.n; i++)
         all[allows.host_dir_count++] = dirs.v[i];
     for (size_t i = 0; i < own_count; i++) {

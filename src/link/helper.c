@@ -465,7 +465,7 @@ static int open_socket(struct helper *h, struct err *e)
 
 static int launch(struct helper *h, struct err *e)
 {
-    int r = starter_start(program(h), &h->pidfd);
+    int r = starter_start(h->c.name, &h->pidfd);
 
     if (r < 0)
         return err_set(e, ERR_UNSUPPORTED, -r, "run '%s/%s'", h->bindir, program(h));
@@ -690,7 +690,7 @@ struct helper *helper_new(const struct helper_config *c)
 int helper_define(struct helper *h, char *const *argv, struct err *e)
 {
     AUTO(mem_free) char *path = xasprintf("%s/%s", h->bindir, program(h));
-    int r = starter_define(program(h), path, argv, h->log);
+    int r = starter_define(h->c.name, path, argv, h->log);
 
     if (r == 0)
         r = starter_allow(h->log);

@@ -36,7 +36,7 @@ struct helper_config {
     const struct packet_protocol *protocol;
     const char *state;  /* the state directory: NAME.sock and NAME.log are in it */
     const char *bindir; /* of the program */
-    const char *name;   /* "spawn": of holt-spawn */
+    const char *name;   /* "spawn": of holt-spawn; outlives it */
     size_t calls_max;   /* waiting or in progress */
     int64_t lack_ms;    /* how long a call waits for a missing helper; 0: for ever */
     const struct helper_ops *ops;

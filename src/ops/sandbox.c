@@ -24,6 +24,8 @@ static const struct op_field sandbox_reply[] = {
           .choices = op_sandbox_states, .example = "running"),
     REPLY("image", OP_STR, "The image it started from.", .example = "host"),
     REPLY("runtime", OP_STR, "The runtime that runs it.", .example = "native"),
+    REPLY("host", OP_STR, "The host of virtual machines it is on; null: this machine.",
+          .nullable = true, .example = "rack1"),
     REPLY("tenant", OP_STR, "The tenant it belongs to.", .nullable = true, .example = "acme"),
     REPLY("owner", OP_STR, "The principal that created it.",
           .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),

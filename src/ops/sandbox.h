@@ -21,7 +21,7 @@ enum { OP_UPPER_DISK, OP_UPPER_MEMORY };
 enum { OP_SYSCALLS_NARROW, OP_SYSCALLS_WIDE };
 
 struct sandbox_fields { /* the description of a sandbox; for sandbox.create and run */
-    struct str template, image, runtime, tenant, agent;
+    struct str template, image, runtime, host, tenant, agent;
     struct sandbox_traits traits;
     int rootfs, upper, syscalls; /* -1: absent */
     json_t *network;             /* a mode or a policy, or NULL */
@@ -75,6 +75,10 @@ struct sandbox_stop_in { /* of stop and restart */
         SANDBOX_FIELD(structure, runtime, OP_STR, .max = 32, .pattern = OP_PATTERN_NAME,           \
                       .example = "native",                                                         \
                       .text = "Runtime to use. Default: the setting 'runtime'."),                  \
+        SANDBOX_FIELD(structure, host, OP_STR, .max = 40, .pattern = OP_PATTERN_NAME,              \
+                      .example = "rack1",                                                          \
+                      .text = "Host of virtual machines to make it on. Default: of those it fits " \
+                              "on, the least loaded."),                                            \
         SANDBOX_FIELD(structure, tenant, OP_STR, .max = 100, .pattern = OP_PATTERN_NAME,           \
                       .example = "acme",                                                           \
                       .text = "Tenant it belongs to. Each tenant has its own volumes."),           \

@@ -6,6 +6,7 @@
 #include "ops/event.h"
 #include "ops/exec.h"
 #include "ops/file.h"
+#include "ops/host.h"
 #include "ops/image.h"
 #include "ops/login.h"
 #include "ops/port.h"
@@ -96,6 +97,9 @@ const struct op *const op_table[] = {
     &op_access_list,
     &op_access_get,
     &op_access_revoke,
+    &op_host_list,
+    &op_host_get,
+    &op_host_drain,
     &op_template_create,
     &op_template_list,
     &op_template_get,
@@ -189,6 +193,7 @@ const struct op_group op_groups[] = {
     {"port", "Servers inside a sandbox."},
     {"image", "Images: what sandboxes start from."},
     {"access", "Access: SSH certificates of minutes."},
+    {"host", "Hosts of virtual machines."},
     {"template", "Templates: descriptions of sandboxes under a name."},
     {"volume", "Volumes: files shared by sandboxes."},
     {"secret", "Secrets: values that sandboxes use without holding them."},

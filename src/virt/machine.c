@@ -93,7 +93,7 @@ static void choose_uuid(const struct ground *g, char *to)
 
 uint64_t machine_memory(const struct virt_create *c)
 {
-    return c->memory_bytes > 0 ? c->memory_bytes : (uint64_t)MEMORY_PRESET;
+    return c->memory_bytes > 0 ? c->memory_bytes : (uint64_t)VIRT_MEMORY_PRESET;
 }
 
 uint32_t machine_cpus(const struct virt_create *c)
@@ -181,6 +181,13 @@ int machine_force_off(struct ground *g, struct err *e)
 
 /* Found out by the first machine: a /dev/kvm that is there may still not run a kernel. */
 static enum { ACCEL_UNKNOWN, ACCEL_KVM, ACCEL_TCG } accel;
+
+enum virt_accel machine_accel(void)
+{
+    return accel == ACCEL_KVM   ? VIRT_ACCEL_KVM
+           : accel == ACCEL_TCG ? VIRT_ACCEL_TCG
+                                : VIRT_ACCEL_UNKNOWN;
+}
 
 static bool may_try_kvm(struct ground *g)
 {
@@ -423,7 +430,7 @@ int machine_list(struct machine_row **ret, size_t *ret_n, struct err *e)
         return -1;
     n = virConnectListAllDomains(c, &all, 0);
     if (n < 0) {
-        (void)host_error(e, "list the machines of '%s'", virt_options.uri);
+        (void)host_error(e, "list the machines of host '%s'", virt_options.host);
         (void)virConnectClose(c);
         return -1;
     }

@@ -22,7 +22,6 @@ static inline void ground_done_p(struct ground *g)
 /* Sets its names and looks the domain up; conn and pool are the caller's. */
 CHECKED int ground_look(struct ground *g, struct str id, struct err *e);
 
-#define MEMORY_PRESET (512ULL << 20)
 uint64_t machine_memory(const struct virt_create *c);
 uint32_t machine_cpus(const struct virt_create *c);
 /* Defines the domain, with the uuid that it has already or a new one. */

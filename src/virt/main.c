@@ -31,13 +31,18 @@
 #define CREATE_MS 150000 /* with the upload of the base and the boot under TCG */
 
 static const char usage[] =
-    "usage: holt-virt --state DIR [--uri URI] [--pool-dir DIR] [--accel auto|kvm|tcg]\n"
+    "usage: holt-virt --state DIR [--host NAME] [--uri URI] [--pool-dir DIR]\n"
+    "                 [--accel auto|kvm|tcg] [--ssh-config FILE]\n"
     "                 [--for UID] [--linger-ms N] [--end stop|destroy]\n"
+    "  --host: its name; --ssh-config: of ssh(1), instead of the user's;\n"
     "  --for: the user of holtd, whom it serves; --linger-ms: how long it stays without holtd;\n"
     "  --end: ends all machines of the installation and prints how many ran\n";
 
-struct virt_options virt_options = {
-    .uri = "qemu:///system", .pool = "/var/lib/libvirt/holt", .accel = "auto"};
+struct virt_options virt_options = {.host = "local",
+                                    .uri = "qemu:///system",
+                                    .pool = "/var/lib/libvirt/holt",
+                                    .accel = "auto",
+                                    .ssh_config = ""};
 char virt_installation[VIRT_ID_MAX + 1];
 
 struct job {
@@ -49,6 +54,7 @@ struct job {
     bool late, done; /* under the lock: told as timed out; its thread has ended */
     struct buf reply;
     int fd;
+    char name[VIRT_TEXT_MAX + 1], version[VIRT_TEXT_MAX + 1]; /* of a host */
 };
 
 struct ended { /* an event on its way to the main thread */
@@ -201,6 +207,9 @@ static int run(struct job *j, struct virt_msg *reply, struct err *e)
         return machine_remove(m->u.remove.id, m->u.remove.keep, e);
     case VIRT_PAUSE:
         return machine_pause(m->u.pause.id, m->u.pause.on, e);
+    case VIRT_HOST_GET:
+        reply->type = VIRT_HOST;
+        return host_measure(&reply->u.host, j->name, j->version, e);
     case VIRT_STATS_GET:
         reply->type = VIRT_STATS;
         return machine_stats(m->u.name.id, &reply->u.stats, e);
@@ -365,8 +374,8 @@ static int check_deadlines(void)
         }
     }
     (void)pthread_mutex_unlock(&v.lock);
-    (void)err_set(&e, ERR_TIMEOUT, 0, "'%s' did not answer in time", virt_options.uri);
-    (void)err_hint(&e, "is libvirtd of that host working?");
+    (void)err_set(&e, ERR_TIMEOUT, 0, "host '%s' did not answer in time", virt_options.host);
+    (void)err_hint(&e, "is its libvirtd working? %.100s", virt_options.uri);
     for (size_t i = 0; i < n; i++)
         say_error(late[i], &e);
     if (n > 0)
@@ -458,14 +467,25 @@ static void serve(void)
 
 /* ---- start ---- */
 
+/* "virt.sock" of the host without a name of its own, else "virt-NAME.sock". */
+static char *own_file(const char *end)
+{
+    char name[VIRT_FILE_MAX];
+
+    virt_file_name(virt_options.host, name);
+    return xasprintf("%s%s", name, end);
+}
+
 static int take_lock(int dir, struct err *e)
 {
-    AUTO(fd_close) int fd = openat(dir, "virt.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    AUTO(mem_free) char *name = own_file(".lock");
+    AUTO(fd_close) int fd = openat(dir, name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
     if (fd < 0)
-        return err_set(e, ERR_INTERNAL, errno, "open 'virt.lock'");
+        return err_set(e, ERR_INTERNAL, errno, "open '%s'", name);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return err_set(e, ERR_CONFLICT, 0, "another holt-virt uses '%s'", virt_options.state);
+        return err_set(e, ERR_CONFLICT, 0, "another holt-virt serves host '%s' of '%s'",
+                       virt_options.host, virt_options.state);
     return TAKE_FD(fd); /* held until the end */
 }
 
@@ -473,16 +493,17 @@ static int listen_below(int dir, struct err *e)
 {
     AUTO(fd_close) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct sockaddr_un at = {.sun_family = AF_UNIX};
+    AUTO(mem_free) char *name = own_file(".sock");
     mode_t before = umask(0177);
     int r;
 
-    (void)unlinkat(dir, "virt.sock", 0);
-    (void)snprintf(at.sun_path, sizeof at.sun_path, "/proc/self/fd/%d/virt.sock", dir);
+    (void)unlinkat(dir, name, 0);
+    (void)snprintf(at.sun_path, sizeof at.sun_path, "/proc/self/fd/%d/%s", dir, name);
     r = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&at, sizeof at);
     (void)umask(before);
     if (r < 0 || listen(fd, 8) < 0 ||
-        (v.served != geteuid() && fchownat(dir, "virt.sock", v.served, (gid_t)-1, 0) < 0))
-        return err_set(e, ERR_INTERNAL, errno, "listen at '%s/virt.sock'", virt_options.state);
+        (v.served != geteuid() && fchownat(dir, name, v.served, (gid_t)-1, 0) < 0))
+        return err_set(e, ERR_INTERNAL, errno, "listen at '%s/%s'", virt_options.state, name);
     return TAKE_FD(fd);
 }
 
@@ -493,6 +514,10 @@ static bool take_option(const char *name, const char *value)
 
     if (strcmp(name, "--state") == 0)
         virt_options.state = value;
+    else if (strcmp(name, "--host") == 0 && packet_name_is_safe(s, VIRT_HOST_MAX))
+        virt_options.host = value;
+    else if (strcmp(name, "--ssh-config") == 0)
+        virt_options.ssh_config = value;
     else if (strcmp(name, "--uri") == 0)
         virt_options.uri = value;
     else if (strcmp(name, "--pool-dir") == 0)
@@ -518,12 +543,6 @@ static bool parse(int argc, char **argv)
         if (i + 1 == argc || !take_option(argv[i], argv[i + 1]))
             return false;
     return virt_options.state && virt_options.pool[0] == '/';
-}
-
-/* libvirt's client executes ssh(1) for these; every other way is a socket. */
-static bool needs_programs(void)
-{
-    return strstr(virt_options.uri, "+ssh:") || strstr(virt_options.uri, "+ext:");
 }
 
 /* Its user stays the one that started it: libvirt decides by that who may connect.  Files of the
@@ -557,15 +576,18 @@ static int rights_give_up(struct err *e)
         {"/dev/null", CONFINE_WRITE},
     };
     const struct filter_table calls[] = {confine_loop, confine_files};
-    int r = confine_caps(geteuid() == 0 ? 1ULL << CAP_DAC_READ_SEARCH : 0);
+    /* Without CAP_SETPCAP libvirt cannot take all rights from the ssh that it executes, and fails.
+     */
+    uint64_t keep = 1ULL << CAP_DAC_READ_SEARCH | (host_is_ssh() ? 1ULL << CAP_SETPCAP : 0);
+    int r = confine_caps(geteuid() == 0 ? keep : 0);
 
     if (r == 0)
         r = confine_self();
     if (r < 0)
         return err_set(e, ERR_INTERNAL, -r, "give up rights");
-    if (needs_programs()) {
+    if (host_is_ssh()) {
         log_warn("holt-virt executes ssh for this host: its files and calls are not confined",
-                 LOG_C("uri", virt_options.uri));
+                 LOG_C("host", virt_options.host));
         return 0;
     }
     if (confine_paths(readable, ARRAY_LEN(readable)) < 0)
@@ -619,7 +641,11 @@ int main(int argc, char **argv)
         return 1;
     }
     v.alone_since_ms = clock_mono_ms();
-    if (end_all_note(&e) < 0 || rights_give_up(&e) < 0) {
+    if (strstr(virt_options.uri, "+tcp:"))
+        log_warn("libvirt is reached over plain TCP: whoever can read or reach that port controls "
+                 "its machines; use qemu+ssh://",
+                 LOG_C("host", virt_options.host));
+    if (end_all_note(&e) < 0 || host_make_ssh(&e) < 0 || rights_give_up(&e) < 0) {
         log_error("holt-virt cannot start", LOG_E(&e));
         return 1;
     }

@@ -61,6 +61,19 @@ int storage_pool(virConnectPtr c, virStoragePoolPtr *ret, struct err *e)
     return 0;
 }
 
+void storage_space(virConnectPtr c, uint64_t *ret_bytes, uint64_t *ret_free)
+{
+    virStoragePoolPtr p = virStoragePoolLookupByName(c, POOL);
+    virStoragePoolInfo info = {0};
+
+    if (p) {
+        (void)virStoragePoolGetInfo(p, &info);
+        (void)virStoragePoolFree(p);
+    }
+    *ret_bytes = info.capacity;
+    *ret_free = info.available;
+}
+
 /* ---- the base ---- */
 
 static int stream_feed(virStreamPtr st, char *to, size_t n, void *arg)

@@ -11,15 +11,24 @@
 
 struct virt_options {
     const char *state; /* its base of machines is STATE/vm/base */
+    const char *host;  /* its name in the settings */
     const char *uri;
-    const char *pool;  /* the directory of the host's storage pool "holt" */
-    const char *accel; /* "auto", "kvm", "tcg" */
+    const char *pool;       /* the directory of the host's storage pool "holt" */
+    const char *accel;      /* "auto", "kvm", "tcg" */
+    const char *ssh_config; /* of ssh(1), instead of the user's; "": the user's */
 };
 extern struct virt_options virt_options;
 extern char virt_installation[VIRT_ID_MAX + 1]; /* set by hello, before any job */
 
 /* --- host: the connection to libvirt, and its circuit --- */
-void host_init(void); /* the thread of events */
+void host_init(void);   /* the thread of events */
+void host_forget(void); /* the connection and the circuit: another host follows */
+/* STATE/vm/ssh-HOST, which libvirt executes instead of ssh: unknown and changed keys are refused
+ * whatever the user's configuration says.  For hosts that are not reached by ssh nothing. */
+CHECKED int host_make_ssh(struct err *e);
+bool host_is_ssh(void);
+/* What it has and what is free; name and version: of VIRT_TEXT_MAX + 1 bytes, used by *ret. */
+CHECKED int host_measure(struct virt_host *ret, char *name, char *version, struct err *e);
 /* A counted reference (virConnectClose), connecting where there is none.  A host that does not
  * answer opens the circuit: then this fails at once until its time is over. */
 CHECKED int host_get(virConnectPtr *ret, struct err *e);
@@ -46,6 +55,7 @@ CHECKED int machine_kill(struct str id, enum virt_scope scope, struct err *e);
 CHECKED int machine_remove(struct str id, bool keep, struct err *e);
 CHECKED int machine_pause(struct str id, bool on, struct err *e);
 CHECKED int machine_stats(struct str id, struct virt_stats *ret, struct err *e);
+enum virt_accel machine_accel(void); /* found out by the first machine */
 struct machine_row {
     char id[VIRT_ID_MAX + 1];
     bool running, confirmed;
@@ -60,6 +70,8 @@ struct base_paths { /* on the host, owned */
 };
 void base_paths_done(struct base_paths *b);
 CHECKED int storage_pool(virConnectPtr c, virStoragePoolPtr *ret, struct err *e);
+/* Of the pool; 0 while there is none. */
+void storage_space(virConnectPtr c, uint64_t *ret_bytes, uint64_t *ret_free);
 /* Uploads the base once; later calls look it up. */
 CHECKED int storage_base(virConnectPtr c, virStoragePoolPtr p, struct base_paths *ret,
                          struct err *e);

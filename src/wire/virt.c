@@ -1,6 +1,8 @@
 /* The messages between holtd and holt-virt as tables. */
 #include "wire/virt.h"
 
+#include <stdio.h>
+
 /* clang-format off */
 #define NUM(type, member, width, ...) WIRE_FIELD(struct type, member, .kind = width, __VA_ARGS__)
 #define TEXT(type, member, lo, hi) WIRE_FIELD(struct type, member, .kind = WIRE_TEXT, .min = (lo), .max = (hi))
@@ -64,6 +66,20 @@ static const struct wire_field listed_fields[] = {
 static const struct wire_field done_fields[] = {
     WIRE_FIELD(struct virt_done, err, .kind = WIRE_ERR),
 };
+static const struct wire_field host_get_fields[] = {
+    NUM(virt_host_get, unused, WIRE_U8, .max = 0),
+};
+static const struct wire_field host_fields[] = {
+    NUM(virt_host, memory_bytes, WIRE_U64),
+    NUM(virt_host, memory_free_bytes, WIRE_U64),
+    NUM(virt_host, disk_bytes, WIRE_U64),
+    NUM(virt_host, disk_free_bytes, WIRE_U64),
+    NUM(virt_host, cpus, WIRE_U32),
+    NUM(virt_host, running, WIRE_U32),
+    NUM(virt_host, accel, WIRE_U8, .max = VIRT_ACCEL_COUNT - 1),
+    TEXT(virt_host, name, 0, VIRT_TEXT_MAX),
+    TEXT(virt_host, version, 0, VIRT_TEXT_MAX),
+};
 static const struct wire_field event_fields[] = {
     ID(virt_event),
     NUM(virt_event, what, WIRE_U8, .max = VIRT_WHAT_COUNT - 1),
@@ -82,7 +98,9 @@ static const struct wire_layout
     list_layout    = WIRE_LAYOUT("list", struct virt_list, list_fields),
     listed_layout  = WIRE_LAYOUT("listed", struct virt_listed, listed_fields),
     done_layout    = WIRE_LAYOUT("done", struct virt_done, done_fields),
-    event_layout   = WIRE_LAYOUT("event", struct virt_event, event_fields);
+    event_layout   = WIRE_LAYOUT("event", struct virt_event, event_fields),
+    host_get_layout = WIRE_LAYOUT("host_get", struct virt_host_get, host_get_fields),
+    host_layout    = WIRE_LAYOUT("host", struct virt_host, host_fields);
 
 #define HOST PACKET_HOST
 #define VIRT PACKET_HELPER
@@ -104,6 +122,8 @@ const struct packet_type virt_types[VIRT_TYPE_END] = {
     [VIRT_LISTED]    = {"listed",    VIRT, 0, &listed_layout},
     [VIRT_DONE]      = {"done",      VIRT, 0, &done_layout},
     [VIRT_EVENT]     = {"event",     VIRT, 0, &event_layout, .untagged = true},
+    [VIRT_HOST_GET]  = {"host_get",  HOST, 0, &host_get_layout},
+    [VIRT_HOST]      = {"host",      VIRT, 0, &host_layout},
 };
 /* clang-format on */
 
@@ -116,6 +136,14 @@ const struct packet_protocol virt_protocol = {
     .hello = VIRT_HELLO,
     .welcome = VIRT_WELCOME,
 };
+
+void virt_file_name(const char *host, char to[static VIRT_FILE_MAX])
+{
+    bool only = strcmp(host, VIRT_HOST_PRESET) == 0;
+
+    (void)snprintf(to, VIRT_FILE_MAX, "virt%s%.*s", only ? "" : "-", VIRT_HOST_MAX,
+                   only ? "" : host);
+}
 
 bool virt_id_is_safe(struct str id)
 {

@@ -6,10 +6,13 @@
 
 #include "wire/packet.h"
 
-#define VIRT_VERSION 2
+#define VIRT_VERSION 3
 #define VIRT_ID_MAX 31
 #define VIRT_PEM_MAX 8192
+#define VIRT_TEXT_MAX 127
+#define VIRT_HOST_MAX 40  /* bytes of a host's name */
 #define VIRT_LIST_MAX 256 /* rows of one list reply */
+#define VIRT_MEMORY_PRESET (512LL << 20)
 
 enum virt_type {
     VIRT_HELLO = 1,
@@ -28,6 +31,8 @@ enum virt_type {
     VIRT_LISTED = 14,
     VIRT_DONE = 15, /* the plain answer: success, or the error of any request */
     VIRT_EVENT = 16,
+    VIRT_HOST_GET = 17,
+    VIRT_HOST = 18,
     VIRT_TYPE_END
 };
 
@@ -86,6 +91,16 @@ struct virt_listed {
     uint8_t more;
     struct wire_rows machines; /* virt_list_row, by id */
 };
+struct virt_host_get {
+    uint8_t unused;
+};
+struct virt_host { /* what a host has, and what of it is free; 0: not known */
+    uint64_t memory_bytes, memory_free_bytes, disk_bytes, disk_free_bytes;
+    uint32_t cpus, running;   /* running: machines, everybody's */
+    uint8_t accel;            /* enum virt_accel: what its machines run by */
+    struct str name, version; /* as the host calls itself; of QEMU and libvirt */
+};
+enum virt_accel { VIRT_ACCEL_UNKNOWN, VIRT_ACCEL_KVM, VIRT_ACCEL_TCG, VIRT_ACCEL_COUNT };
 struct virt_done {
     struct err err;
 };
@@ -112,6 +127,8 @@ struct virt_msg {
         struct virt_listed listed;
         struct virt_done done;
         struct virt_event event;
+        struct virt_host_get host_get;
+        struct virt_host host;
     } u;
 };
 
@@ -119,5 +136,10 @@ extern const struct packet_type virt_types[VIRT_TYPE_END];
 extern const struct packet_protocol virt_protocol;
 extern const struct wire_layout virt_list_row_layout;
 
+#define VIRT_HOST_PRESET "local" /* the one host of settings that name none */
+#define VIRT_FILE_MAX (VIRT_HOST_MAX + 8)
+/* The beginning of the names of its holt-virt's files in the state directory: "virt" of that one,
+ * "virt-NAME" of the others. */
+void virt_file_name(const char *host, char to[static VIRT_FILE_MAX]);
 bool virt_id_is_safe(struct str id);
 bool virt_hostname_is_safe(struct str name); /* it stands on the kernel's command line */

@@ -33,7 +33,7 @@ CURL_LINES = [
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory):
     with own_network():
-        d = Holtd(tmp_path_factory.mktemp("sdk"), "--seed-ports", "--hosts", "hub")
+        d = Holtd(tmp_path_factory.mktemp("sdk"), "--seed-ports", "--host-names", "hub")
         yield d
         assert d.stop() == 0
 

@@ -44,7 +44,7 @@ void identity_failed(struct identity *i, const char *peer)
 static char *hosts[] = {(char[]){"holt.example"}, (char[]){"lan:9000"}};
 static char *origins[] = {(char[]){"https://dash.example"}};
 static struct config conf = {
-    .hosts = {hosts, 2},
+    .host_names = {hosts, 2},
     .cors_origins = {origins, 1},
     .seed_identity = (char[]){"operator"},
 };
@@ -132,7 +132,7 @@ static void only_our_names_are_hosts(void **state)
             fail_msg("Host '%s' at '%s'", rows[i].host, rows[i].listener);
         if (!rows[i].fine) {
             assert_int_equal(e.code, ERR_FORBIDDEN);
-            assert_non_null(strstr(e.hint, "hosts"));
+            assert_non_null(strstr(e.hint, "host_names"));
         }
     }
 }

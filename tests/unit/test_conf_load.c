@@ -131,7 +131,7 @@ static void a_flag_beats_the_environment_which_beats_the_file(void **state)
 
     (void)state;
     write_file(yaml, "body_max: 1m\nheader_max: 2k\nidle_ms: 5s\nlisten: [127.0.0.1:1, '[::1]:2']\n"
-                     "hosts: a.example\n");
+                     "host_names: a.example\n");
     write_file(envfile, "# comment\n\nHOLT_HEADER_MAX=3k\nexport HOLT_WRITE_MS='7s'\r\n"
                         "HOLT_IDLE_MS=\"6s\"\n");
     c = loaded(ARGS(T("--config"), yaml, T("--env-file"), envfile, T("--body-max"), T("4m")),
@@ -142,11 +142,11 @@ static void a_flag_beats_the_environment_which_beats_the_file(void **state)
     assert_int_equal(c->write_ms, 7000);
     assert_int_equal(c->listen.n, 2);
     assert_string_equal(c->listen.v[1], "[::1]:2");
-    assert_int_equal(c->hosts.n, 1);
+    assert_int_equal(c->host_names.n, 1);
     assert_string_equal(source(c, "body_max"), "flag --body-max");
     assert_string_equal(source(c, "idle_ms"), "variable HOLT_IDLE_MS");
     assert_non_null(strstr(source(c, "header_max"), "h.env:3"));
-    assert_non_null(strstr(source(c, "hosts"), "h.yaml:5"));
+    assert_non_null(strstr(source(c, "host_names"), "h.yaml:5"));
     assert_null(config_free(c));
     c = loaded(ARGS(T("--config"), yaml, T("--listen=127.0.0.1:3"), T("--listen"), T("unix:/s"),
                     T("--seed-ports")),
@@ -355,21 +355,61 @@ static void what_has_no_effect_warns(void **state)
     struct config *c;
 
     (void)state;
-    write_file(yaml,
-               "libvirt:\n  uri: qemu:///system\nhosts:\n  - name: h1\nwarm_control_namespace: x\n"
-               "warm_pool_size: 2\n");
+    write_file(yaml, "libvirt:\n  socket: x\n\n\nwarm_control_namespace: x\n"
+                     "warm_pool_size: 2\n");
     write_file(envfile, "SANDBOX_WARM_CONTROL_NAMESPACE=x\nSANDBOX_WARM_POOL_AUTOSIZE=yes\n");
     c = loaded(ARGS(T("--config"), yaml, T("--env-file"), envfile),
                ENV(T("HEARTBEAT_TIMEOUT=90"), T("image=lower case is nobody's")));
-    assert_int_equal(c->warnings.n, 5);
-    assert_non_null(strstr(c->warnings.v[0], "h.yaml:2: 'libvirt.uri' is understood but has no"));
-    assert_non_null(strstr(c->warnings.v[1], "h.yaml:3: 'hosts'"));
-    assert_non_null(strstr(c->warnings.v[2], "h.yaml:5: 'warm_control_namespace'"));
-    assert_non_null(strstr(c->warnings.v[3], "environment: 'HEARTBEAT_TIMEOUT'"));
-    assert_non_null(strstr(c->warnings.v[4], "h.env:1: 'SANDBOX_WARM_CONTROL_NAMESPACE'"));
+    assert_int_equal(c->warnings.n, 4);
+    assert_non_null(
+        strstr(c->warnings.v[0], "h.yaml:2: 'libvirt.socket' is understood but has no"));
+    assert_non_null(strstr(c->warnings.v[1], "h.yaml:5: 'warm_control_namespace'"));
+    assert_non_null(strstr(c->warnings.v[2], "environment: 'HEARTBEAT_TIMEOUT'"));
+    assert_non_null(strstr(c->warnings.v[3], "h.env:1: 'SANDBOX_WARM_CONTROL_NAMESPACE'"));
     assert_true(c->pool_size == 2 && c->pool_autosize);
-    assert_int_equal(c->hosts.n, 0);
     assert_null(config_free(c));
+}
+
+static void hosts_of_machines_are_mappings_or_texts(void **state)
+{
+    struct config *c;
+    struct conf_host h;
+    struct err e = {0};
+
+    (void)state;
+    write_file(yaml, "hosts:\n"
+                     "  - name: rack1\n    address: 10.0.0.5\n    ssh_user: root\n    port: 2222\n"
+                     "    memory: 64g\n    cpus: 16\n    keyfile: /etc/holt/key\n"
+                     "  - {name: here, uri: 'qemu:///system', network: lab}\n"
+                     "  - dash.example.org\n");
+    c = loaded(ARGS(T("--config"), yaml), ENV(T("LIBVIRT_NETWORK=guests")));
+    assert_int_equal(c->hosts.n, 2);
+    assert_int_equal(conf_host_parse(c->hosts.v[0], &h, &e), 0);
+    assert_string_equal(h.uri, "qemu+ssh://root@10.0.0.5:2222/system?keyfile=/etc/holt/key");
+    assert_true(h.memory_bytes == 64LL << 30 && h.cpus == 16 && h.machines == 0 && !h.network);
+    conf_host_done(&h);
+    assert_int_equal(conf_host_parse(c->hosts.v[1], &h, &e), 0);
+    assert_string_equal(h.name, "here");
+    assert_string_equal(h.network, "lab");
+    conf_host_done(&h);
+    assert_string_equal(c->vm_network, "guests");
+    assert_int_equal(c->host_names.n, 1); /* what the setting meant before */
+    assert_string_equal(c->host_names.v[0], "dash.example.org");
+    assert_int_equal(c->warnings.n, 1);
+    assert_non_null(strstr(c->warnings.v[0], "'dash.example.org' in 'hosts' is taken"));
+    assert_null(config_free(c));
+    file_refused("hosts:\n  - name: x\n",
+                 "h.yaml:2: setting 'hosts': a host needs 'name', and 'uri' or 'address'", "");
+    file_refused(
+        "hosts:\n  - {name: x, uri: 'qemu+ssh://h/system?no_verify=1'}\n",
+        "h.yaml:2: setting 'hosts': 'qemu+ssh://h/system?no_verify=1': 'no_verify=' is not "
+        "allowed",
+        "");
+    file_refused(
+        "hosts:\n  - {name: x, address: h, memory: [1]}\n",
+        "h.yaml:2: setting 'hosts': 'memory' of a host must be a text without blanks, or a "
+        "number",
+        "");
 }
 
 static void what_is_wrong_in_a_file_is_named_with_its_line(void **state)
@@ -513,16 +553,16 @@ static void printed_settings_can_be_read_again(void **state)
     AUTO(mem_free) char *once = NULL, *twice = NULL;
 
     (void)state;
-    once = asked(ARGS(T("--print-settings"), T("--body-max=2m"), T("--hosts=a,b"),
+    once = asked(ARGS(T("--print-settings"), T("--body-max=2m"), T("--host-names=a,b"),
                       T("--db=postgres://u:p4ssw0rd@h/d")));
     assert_non_null(strstr(once, "body_max: 2097152 # flag --body-max\n"));
-    assert_non_null(strstr(once, "hosts: [\"a\",\"b\"] # flag --hosts\n"));
+    assert_non_null(strstr(once, "host_names: [\"a\",\"b\"] # flag --host-names\n"));
     assert_null(strstr(once, "p4ssw0rd"));
     assert_non_null(strstr(once, "# db is set and not shown # flag --db\n"));
     write_file(yaml, once);
     twice = asked(ARGS(T("--print-settings"), T("--config"), yaml));
     assert_non_null(strstr(twice, "body_max: 2097152 # "));
-    assert_non_null(strstr(twice, "hosts: [\"a\",\"b\"] # "));
+    assert_non_null(strstr(twice, "host_names: [\"a\",\"b\"] # "));
 }
 
 static void the_api_gets_values_and_sources(void **state)
@@ -551,12 +591,12 @@ static void a_reload_changes_what_may_change(void **state)
     struct err e = {0};
 
     (void)state;
-    write_file(yaml, "body_max: 1m\nlisten: 127.0.0.1:1\nhosts: [a]\nseed_identity: none\n");
+    write_file(yaml, "body_max: 1m\nlisten: 127.0.0.1:1\nhost_names: [a]\nseed_identity: none\n");
     c = loaded(from.argv, NULL);
-    write_file(yaml, "body_max: 2m\nlisten: 127.0.0.1:2\nhosts: [b, c]\nlog_level: debug\n");
+    write_file(yaml, "body_max: 2m\nlisten: 127.0.0.1:2\nhost_names: [b, c]\nlog_level: debug\n");
     assert_int_equal(conf_reload(c, &from, &e), 0);
     assert_int_equal(c->body_max, 2 << 20);
-    assert_int_equal(c->hosts.n, 2);
+    assert_int_equal(c->host_names.n, 2);
     assert_int_equal(c->log_level, LOG_DEBUG);
     assert_string_equal(c->seed_identity, "operator");
     assert_string_equal(c->listen.v[0], "127.0.0.1:1");
@@ -597,6 +637,7 @@ int main(void)
         cmocka_unit_test(durations_of_sbx_have_a_unit),
         cmocka_unit_test(limits_of_sbx_are_what_a_sandbox_can_have),
         cmocka_unit_test(what_has_no_effect_warns),
+        cmocka_unit_test(hosts_of_machines_are_mappings_or_texts),
         cmocka_unit_test(what_is_wrong_in_a_file_is_named_with_its_line),
         cmocka_unit_test(a_broken_file_is_named),
         cmocka_unit_test(wrong_variables_and_flags_are_named),

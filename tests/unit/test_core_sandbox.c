@@ -798,11 +798,12 @@ static int many_work(struct store_tx *tx, void *arg, struct err *e)
 
     (void)arg;
     for (int i = 0; i < MANY; i++)
-        if (tx_run(tx,
-                   "INSERT INTO sandboxes SELECT :id, 'n' || :i, 'stopped', goal, runtime, image, "
-                   "tenant, owner, failure, enforced, orphan, created_ms, started_ms, ended_ms, "
-                   "ttl_ms, idle_ttl_ms, last_activity_ms, spec FROM sandboxes WHERE name = ''",
-                   PARAMS(P_C("id", id_make("sb", sb)), P_INT("i", i)), e) < 0 ||
+        if (tx_run(
+                tx,
+                "INSERT INTO sandboxes SELECT :id, 'n' || :i, 'stopped', goal, runtime, image, "
+                "tenant, owner, failure, enforced, orphan, created_ms, started_ms, ended_ms, "
+                "ttl_ms, idle_ttl_ms, last_activity_ms, spec, host FROM sandboxes WHERE name = ''",
+                PARAMS(P_C("id", id_make("sb", sb)), P_INT("i", i)), e) < 0 ||
             tx_run(tx,
                    "INSERT INTO execs SELECT :id, :sb, state, failure, flags, "
                    "exit_code, signal, pid, created_us, started_ms, ended_us, duration_ms, "

@@ -21,7 +21,9 @@ static struct virt_msg sample(enum virt_type type)
         m.u.list.after = STR("sb_0");
     else if (type == VIRT_LISTED)
         m.u.listed = (struct virt_listed){1, {.count = 2, .items = list_rows}};
-    else if (type != VIRT_DONE && type != VIRT_CREATED)
+    else if (type == VIRT_HOST)
+        m.u.host = (struct virt_host){1, 2, 3, 4, 5, 6, VIRT_ACCEL_TCG, STR("rack"), STR("QEMU 7")};
+    else if (type != VIRT_DONE && type != VIRT_CREATED && type != VIRT_HOST_GET)
         m.u.name.id = STR("sb_1");
     return m;
 }
@@ -66,11 +68,23 @@ static void names_that_would_reach_elsewhere_are_refused(void **state)
     assert_false(virt_hostname_is_safe(STR("")));
 }
 
+static void files_are_named_by_host(void **state)
+{
+    char name[VIRT_FILE_MAX];
+
+    (void)state;
+    virt_file_name(VIRT_HOST_PRESET, name);
+    assert_string_equal(name, "virt");
+    virt_file_name("rack-1", name);
+    assert_string_equal(name, "virt-rack-1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_survives_the_round_trip),
         cmocka_unit_test(names_that_would_reach_elsewhere_are_refused),
+        cmocka_unit_test(files_are_named_by_host),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include "ops/event.h"
 #include "ops/exec.h"
 #include "ops/file.h"
+#include "ops/host.h"
 #include "ops/image.h"
 #include "ops/login.h"
 #include "ops/port.h"
@@ -99,6 +100,9 @@ const struct op_handler op_handlers[] = {
     {&op_access_list,   access_list_run},
     {&op_access_get,    access_get_run},
     {&op_access_revoke, access_revoke_run},
+    {&op_host_list, host_list_run},
+    {&op_host_get, host_get_run},
+    {&op_host_drain, host_drain_run},
     {&op_template_create, template_create_run},
     {&op_template_list, template_list_run},
     {&op_template_get, template_get_run},

@@ -304,6 +304,7 @@ static void sandbox_write_json(struct jw *w, const struct sandbox *s)
     jw_kc(w, "state", op_sandbox_states[shown_state(&i)]);
     jw_kstr(w, "image", i.image);
     jw_kstr(w, "runtime", i.runtime);
+    jw_ktext(w, "host", i.host);
     jw_ktext(w, "tenant", i.tenant);
     jw_kstr(w, "owner", i.owner);
     jw_key(w, "network");

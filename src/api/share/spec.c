@@ -310,6 +310,7 @@ int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, s
     *ret = (struct sandbox_spec){
         .image = f->image,
         .runtime = f->runtime,
+        .host = f->host,
         .tenant = f->tenant,
         .traits = f->traits,
         .calls = f->syscalls == OP_SYSCALLS_WIDE     ? SANDBOX_CALLS_WIDE

@@ -24,6 +24,7 @@ enum driver_cap {
     DRIVER_LEADS_OUT = 64, /* its network: init leads connections out over the guest protocol */
     DRIVER_RUNS_OCI = 32,  /* by a program of the host with an OCI runtime's command line (runc) */
     DRIVER_RUNS_TOOLS = 128, /* holt's own tools, such as the unpacker, whatever the default is */
+    DRIVER_HAS_HOSTS = 256,  /* opened once for each host of the settings: core/sandbox/host.h */
 };
 
 enum limit_bit { /* limits that are (or are requested to be) enforced */
@@ -82,6 +83,13 @@ struct driver_stats {
     int64_t net_rx_bytes, net_tx_bytes;
 };
 
+struct driver_capacity { /* what a host has, and what of it is free; 0: not known */
+    int64_t memory_bytes, memory_free_bytes, disk_bytes, disk_free_bytes, cpus;
+    int64_t running;              /* machines, everybody's */
+    const char *accel;            /* "kvm", "tcg"; NULL: not known */
+    char name[128], version[128]; /* as it calls itself; of its programs */
+};
+
 struct driver_volume {
     const char *id;
     bool memory; /* a tmpfs that its sandboxes share */
@@ -101,6 +109,7 @@ typedef void (*driver_fd_cb)(void *arg, int fd, const struct err *e); /* the cal
 typedef void (*driver_bytes_cb)(void *arg, int64_t bytes, const struct err *e);
 typedef void (*driver_listeners_cb)(void *arg, const struct egress_listeners *l,
                                     const struct err *e);
+typedef void (*driver_capacity_cb)(void *arg, const struct driver_capacity *c, const struct err *e);
 typedef void (*driver_pooled_cb)(void *arg, const struct driver_pooled *p, const struct err *e);
 typedef void (*driver_list_cb)(void *arg, const struct driver_found *f, size_t n,
                                const struct err *e);
@@ -116,10 +125,18 @@ struct driver_events { /* called by the driver at any time, on the loop's thread
     void *arg;
 };
 
-struct driver_machines {  /* where virtual machines are made */
-    const char *uri;      /* of the hypervisor's manager */
-    const char *pool_dir; /* on its host, for disks */
-    const char *accel;    /* "auto", "kvm", "tcg" */
+struct driver_host { /* one place where virtual machines are made */
+    const char *name;
+    const char *uri;                      /* of the hypervisor's manager */
+    const char *pool_dir;                 /* on its host, for disks */
+    const char *network;                  /* of machines with a raw network */
+    const char *ssh_config;               /* of ssh(1), instead of the user's; "": the user's */
+    int64_t memory_bytes, cpus, machines; /* the most to use; 0: all that it has */
+};
+struct driver_machines {
+    const struct driver_host *hosts;
+    size_t host_count;
+    const char *accel; /* "auto", "kvm", "tcg" */
 };
 
 struct driver_allows {      /* by the operator; borrowed */
@@ -141,6 +158,7 @@ struct driver_config {
     const char *installation; /* id of this installation */
     const char *bindir;       /* directory of holt-spawn and holt-init */
     struct driver_allows allows;
+    const struct driver_host *host; /* with DRIVER_HAS_HOSTS: the one to open; borrowed */
     struct driver_events events;
 };
 
@@ -149,7 +167,8 @@ enum driver_scope { DRIVER_WORK, DRIVER_ALL }; /* the commands; init as well */
 struct driver_ops {
     const char *name; /* as in the settings and replies */
     uint32_t caps;
-    int strength; /* of its boundary: what `runtime: auto` tries first; 0: last */
+    int64_t memory_preset; /* of a sandbox that requests none, if it takes that whole; else 0 */
+    int strength;          /* of its boundary: what `runtime: auto` tries first; 0: last */
     /* Blocking, at start-up only.  ERR_UNSUPPORTED: not possible on this host, with the remedy. */
     int (*open)(const struct driver_config *c, struct driver **ret, struct err *e);
     void (*close)(struct driver *d); /* sandboxes keep running */
@@ -178,6 +197,8 @@ struct driver_ops {
     void (*list)(struct driver *d, driver_list_cb done, void *arg);
     /* Takes over one that list found: from now on its events are reported. */
     void (*adopt)(struct driver *d, const char *id, driver_made_cb done, void *arg);
+    /* With DRIVER_HAS_HOSTS: asks the host, which also shows whether it answers. */
+    void (*capacity)(struct driver *d, driver_capacity_cb done, void *arg);
     /* Volumes are made by the first create that has one; both NULL: it has none.  remove is
      * idempotent. */
     void (*volume_remove)(struct driver *d, const struct driver_volume *v, driver_done done,

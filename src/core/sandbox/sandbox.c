@@ -137,8 +137,8 @@ static void owed_drop(struct sandbox *s)
 
 static void texts_free(struct sandbox *s)
 {
-    char *const texts[] = {s->name,    s->runtime, s->image,   s->tenant, s->owner,
-                           s->network, s->failure, s->dialect, s->note,   s->agent};
+    char *const texts[] = {s->name,    s->runtime, s->image, s->tenant, s->owner, s->network,
+                           s->failure, s->dialect, s->note,  s->agent,  s->host};
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         mem_free(texts[i]);
@@ -193,6 +193,7 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
         .image = text(s->image),
         .asked_image = text(s->asked_image),
         .runtime = text(s->runtime),
+        .host = text(s->host),
         .tenant = text(s->tenant),
         .owner = text(s->owner),
         .network = text(s->network),
@@ -279,10 +280,19 @@ size_t sandboxes_count(const struct sandboxes *all)
     return all->count;
 }
 
+/* Of its runtime: one with hosts has several. */
+static bool is_first(const struct sandboxes *all, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (all->drivers[k].ops == all->drivers[i].ops && all->drivers[k].driver)
+            return false;
+    return true;
+}
+
 const struct driver_ops *sandboxes_driver(const struct sandboxes *all, size_t n)
 {
     for (size_t i = 0; i < all->driver_count; i++)
-        if (all->drivers[i].driver && n-- == 0)
+        if (all->drivers[i].driver && is_first(all, i) && n-- == 0)
             return all->drivers[i].ops;
     return NULL;
 }
@@ -364,8 +374,9 @@ static void on_paused(void *arg, const char *id, bool on)
         sandbox_paused_outside(s, on);
 }
 
-static int open_driver(struct sandboxes *all, const struct driver_ops *ops,
-                       const struct sandboxes_config *from, struct err *e)
+static int open_slot(struct sandboxes *all, const struct driver_ops *ops,
+                     const struct driver_host *host, const struct sandboxes_config *from,
+                     struct err *e)
 {
     static const struct pool_config nothing;
     const struct pool_config *pool = from->pool ? from->pool : &nothing;
@@ -377,17 +388,19 @@ static int open_driver(struct sandboxes *all, const struct driver_ops *ops,
         .installation = all->installation,
         .bindir = all->bindir,
         .allows = from->allows ? *from->allows : (struct driver_allows){0},
+        .host = host,
         .events = {.init_ended = on_init_ended, .oom = on_oom, .paused = on_paused, .arg = all},
     };
 
-    if (all->driver_count == DRIVERS_MAX)
-        return err_set(e, ERR_INTERNAL, 0, "more than %d runtimes", DRIVERS_MAX);
+    if (all->driver_count == SLOTS_MAX)
+        return err_set(e, ERR_INTERNAL, 0, "more than %d runtimes and hosts", SLOTS_MAX);
     all->driver_count++;
-    *slot = (struct driver_slot){.ops = ops, .all = all};
+    *slot = (struct driver_slot){.ops = ops, .all = all, .host = host ? host_new(host) : NULL};
     list_init(&slot->trial_waits);
     if (ops->open(&c, &slot->driver, &slot->why) < 0)
         slot->driver = NULL; /* reported when it is requested */
-    else if (from->try_drivers && sandboxes_driver(all, 0) == ops)
+    else if (from->try_drivers && sandboxes_driver(all, 0) == ops &&
+             is_first(all, all->driver_count - 1))
         driver_slot_try(slot);
     if (slot->driver) {
         slot->pool = pool_new(pool, slot->driver, sandboxes_driver(all, 0) == ops);
@@ -399,6 +412,19 @@ static int open_driver(struct sandboxes *all, const struct driver_ops *ops,
         return 0; /* it has said so */
     log_warn("a runtime does not work on this host", LOG_C("runtime", ops->name), LOG_E(&slot->why),
              LOG_C("hint", slot->why.hint));
+    return 0;
+}
+
+static int open_driver(struct sandboxes *all, const struct driver_ops *ops,
+                       const struct sandboxes_config *from, struct err *e)
+{
+    const struct driver_machines *m = from->allows ? &from->allows->machines : NULL;
+
+    if (!(ops->caps & DRIVER_HAS_HOSTS))
+        return open_slot(all, ops, NULL, from, e);
+    for (size_t i = 0; m && i < m->host_count; i++)
+        if (open_slot(all, ops, &m->hosts[i], from, e) < 0)
+            return -1;
     return 0;
 }
 
@@ -469,6 +495,8 @@ int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, str
         r = open_driver(all, c->drivers[i], c, e);
     if (r == 0)
         r = sandboxes_load(all, e);
+    if (r == 0)
+        r = hosts_load(all, e);
     if (r < 0) {
         sandboxes_close(all);
         return err_wrap(e, "open the sandboxes");
@@ -521,6 +549,7 @@ struct sandboxes *sandboxes_close(struct sandboxes *all)
     for (size_t i = 0; i < all->driver_count; i++) {
         timer_stop(&all->drivers[i].again);
         all->drivers[i].pool = pool_free(all->drivers[i].pool);
+        all->drivers[i].host = host_free(all->drivers[i].host);
     }
     all->egress = egress_free(all->egress);
     if (all->secrets)

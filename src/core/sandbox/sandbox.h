@@ -42,6 +42,7 @@ struct sandbox_spec {   /* valid during the call */
     struct str name;    /* unique among its owner's; empty: none */
     struct str image;   /* "host", or an image's name or id */
     struct str runtime; /* a driver's name; empty: the default */
+    struct str host;    /* of a runtime with hosts; empty: one is chosen */
     struct str tenant;
     struct sandbox_traits traits; /* without reach and wide: made of network and calls */
     enum sandbox_calls { SANDBOX_CALLS_USUAL, SANDBOX_CALLS_NARROW, SANDBOX_CALLS_WIDE } calls;
@@ -68,7 +69,7 @@ struct sandbox_spec {   /* valid during the call */
 
 struct sandbox_info { /* its public state; borrowed until the loop turns */
     const char *id;
-    struct str name, image, runtime, tenant, owner, failure, agent;
+    struct str name, image, runtime, host, tenant, owner, failure, agent;
     struct str asked_image; /* the alias that named its image (setting image_aliases) */
     struct str network;     /* its policy in JSON */
     enum sandbox_state state;
@@ -91,6 +92,7 @@ struct sandbox_info { /* its public state; borrowed until the loop turns */
 };
 
 #define DRIVERS_MAX 16
+#define SLOTS_MAX (DRIVERS_MAX + 32)
 
 struct sandboxes_config {
     uv_loop_t *loop;

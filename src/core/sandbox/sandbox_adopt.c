@@ -55,6 +55,7 @@ static void orphan(struct sandboxes *all, struct driver_slot *slot, const char *
     s->sm.state = SANDBOX_STOPPED;
     text_set(&s->name, STR(""));
     text_set(&s->runtime, str_of(slot->ops->name));
+    text_set(&s->host, str_of(host_name(slot)));
     text_set(&s->image, STR("unknown"));
     text_set(&s->owner, STR("system"));
     text_set(&s->network, STR(NETWORK_NONE));
@@ -78,7 +79,7 @@ static void found_one(struct sandboxes *all, struct driver_slot *slot, const str
         sandbox_note(all, "sandbox.destroyed", f->id, "holtd ended while the sandbox was created");
         all->refs++;
         slot->ops->remove(slot->driver, f->id, false, leftovers_removed, all);
-    } else if (s->origin != ORIGIN_SETTLED) {
+    } else if (s->origin != ORIGIN_SETTLED && s->driver == slot->driver) {
         s->origin = f->running ? ORIGIN_ROW_ALIVE : ORIGIN_ROW;
     }
 }
@@ -147,8 +148,10 @@ static void list_came(void *arg, const struct driver_found *f, size_t n, const s
     struct sandboxes *all = slot->all;
 
     if (!all->closed && e->code != ERR_NONE) {
-        log_warn("a runtime cannot list its sandboxes; it is asked again",
-                 LOG_C("runtime", slot->ops->name), LOG_E(e));
+        if (!slot->silent)
+            log_warn("a runtime cannot list its sandboxes; it is asked again",
+                     LOG_C("runtime", slot->ops->name), LOG_C("host", host_name(slot)), LOG_E(e));
+        slot->silent = true;
         timer_set(all->timers, &slot->again, clock_mono_ms() + LIST_AGAIN_MS, request_list);
     } else if (!all->closed) {
         for (size_t i = 0; i < n; i++)

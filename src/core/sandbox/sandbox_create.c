@@ -121,9 +121,16 @@ static void driver_names(const struct sandboxes *all, char *to, size_t size)
         n += (size_t)snprintf(to + n, size - n, "%s%s", i ? ", " : "", d->name);
 }
 
-/* The named one, or without a name the first that works; if none does, the first. */
-static const struct driver_slot *find_driver(const struct sandboxes *all, struct str name)
+/* The named one, or without a name the host's, or the first that works; if none does, the
+ * first. */
+static const struct driver_slot *find_driver(const struct sandboxes *all,
+                                             const struct sandbox_spec *spec)
 {
+    struct str name = spec->runtime;
+
+    for (size_t i = 0; name.n == 0 && spec->host.n > 0 && i < all->driver_count; i++)
+        if (str_eq_c(spec->host, host_name(&all->drivers[i])))
+            return &all->drivers[i];
     for (size_t i = 0; i < all->driver_count; i++)
         if (name.n == 0 ? all->drivers[i].driver != NULL
                         : str_eq_c(name, all->drivers[i].ops->name))
@@ -131,13 +138,21 @@ static const struct driver_slot *find_driver(const struct sandboxes *all, struct
     return name.n == 0 && all->driver_count > 0 ? &all->drivers[0] : NULL;
 }
 
-static struct driver *pick_driver(struct sandboxes *all, struct str name, struct err *e)
+static const struct driver_slot *pick_driver(struct sandboxes *all, const struct sandbox_spec *spec,
+                                             const struct sandbox_limits *limits, struct err *e)
 {
-    const struct driver_slot *d = find_driver(all, name);
+    struct str name = spec->runtime;
+    const struct driver_slot *d = find_driver(all, spec);
     char names[96];
 
+    if (d && d->driver && d->host)
+        return host_place(all, d->ops, spec->host, limits, e);
+    if (d && d->driver && spec->host.n > 0) {
+        err_set(e, ERR_INVALID, 0, "field 'host': runtime '%s' has no hosts", d->ops->name);
+        return NULL;
+    }
     if (d && d->driver)
-        return d->driver;
+        return d;
     if (d) {
         *e = d->why;
         err_wrap(e, "runtime '%s' does not work on this host", d->ops->name);
@@ -251,6 +266,7 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     struct sandbox_mount mounts[MOUNTS_MAX];
     AUTO(sandbox_net_done) struct sandbox_net net = {0};
     AUTO(mem_free) struct sandbox_secret *secrets = NULL;
+    const struct driver_slot *slot = NULL;
     struct driver *d = NULL;
     struct sandbox_limits limits = spec->traits.limits;
     const struct sandbox_traits *t = &spec->traits;
@@ -262,7 +278,8 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
         check_agent(spec, by, &e) == 0 && ceiling_limits(&all->ceilings, by, &limits, &e) == 0 &&
         owner_tenant(by, spec->tenant, &tenant, &e) == 0 &&
         gather_mounts(all, spec, tenant, by, mounts, &e) == 0)
-        d = pick_driver(all, spec->runtime, &e);
+        slot = pick_driver(all, spec, &limits, &e);
+    d = slot ? slot->driver : NULL;
     if (d && (t->relay || t->hub || t->process_api) && !(d->ops->caps & DRIVER_CAN_RELAY)) {
         err_set(&e, ERR_UNSUPPORTED, 0, "field '%s': runtime '%s' does not support it",
                 t->relay ? "relay"
@@ -293,6 +310,7 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     s->secrets = TAKE(secrets);
     s->secret_count = spec->secret_count;
     text_set(&s->runtime, str_of(d->ops->name));
+    text_set(&s->host, str_of(host_name(slot)));
     text_set(&s->owner, str_of(principal_owner(by)));
     (void)snprintf(s->actor, sizeof s->actor, "%s", by->actor);
     sandbox_add(all, s);

@@ -11,6 +11,7 @@
 #include "core/network/egress.h"
 #include "core/network/secret.h"
 #include "core/sandbox/commands.h"
+#include "core/sandbox/host.h"
 #include "core/sandbox/pool.h"
 #include "core/sandbox/traits.h"
 #include "core/sandbox/volume.h"
@@ -24,6 +25,7 @@ struct driver_slot {
     struct driver *driver; /* NULL: not possible on this host, and why */
     struct err why;
     bool listed; /* it has listed its live sandboxes */
+    bool silent; /* it was asked to, in vain: told once */
     /* whether it works: trial.c */
     enum { TRIAL_NONE, TRIAL_RUNS, TRIAL_OVER } trial;
     char trial_id[ID_SIZE];
@@ -32,6 +34,7 @@ struct driver_slot {
     struct sandboxes *all;
     struct timer again;
     struct pool *pool; /* NULL without a driver */
+    struct host *host; /* of a runtime with hosts; else NULL */
 };
 
 #define NETWORK_NONE "{\"mode\":\"none\"}" /* the policy that allows nothing, in JSON */
@@ -58,7 +61,7 @@ struct sandboxes {
     int64_t sandboxes_max;
     bool wide; /* what SANDBOX_CALLS_USUAL means */
     struct ceilings ceilings;
-    struct driver_slot drivers[DRIVERS_MAX];
+    struct driver_slot drivers[SLOTS_MAX]; /* one for each runtime, or for each of its hosts */
     size_t driver_count;
     struct map by_id, by_name; /* to struct sandbox; by_name: the first, then its same_name */
     struct aliases *aliases;
@@ -108,6 +111,7 @@ struct sandbox {
     char id[ID_SIZE];
     char *asked_image; /* the alias that named its image; NULL or "": none */
     char *name, *runtime, *image, *tenant, *owner, *network, *failure, *dialect, *note, *agent;
+    char *host;                /* on which it was made; "": its runtime has none */
     struct sandbox *same_name; /* the next of the same name: another owner's */
     struct sandbox_traits traits;
     uint32_t enforced;
@@ -308,6 +312,19 @@ void sandbox_tell_secrets(struct sandbox *s, driver_done done, void *arg); /* to
 
 /* --- sandbox_adopt.c --- */
 void sandboxes_adopt(struct sandboxes *all);
+
+/* --- host.c --- */
+struct host *host_new(const struct driver_host *conf);
+struct host *host_free(struct host *h);                       /* takes NULL; returns NULL */
+const char *host_name(const struct driver_slot *slot);        /* "": none */
+CHECKED int hosts_load(struct sandboxes *all, struct err *e); /* which are drained */
+void hosts_tick(struct sandboxes *all);
+/* The slot of this runtime and host; NULL: none. */
+struct driver_slot *host_slot(struct sandboxes *all, struct str runtime, struct str host);
+/* For a new machine: of those it fits on, the least loaded; NULL with *e set. */
+struct driver_slot *host_place(struct sandboxes *all, const struct driver_ops *ops,
+                               struct str wanted, const struct sandbox_limits *limits,
+                               struct err *e);
 
 /* sandbox_image.c */
 struct image_use;

@@ -441,6 +441,7 @@ void sandboxes_tick(struct sandboxes *all)
     for (size_t i = 0; i < all->driver_count; i++)
         if (all->drivers[i].pool)
             pool_tick(all->drivers[i].pool, now);
+    hosts_tick(all);
 }
 
 /* Calls back when a change is stored and effective. */

@@ -36,6 +36,8 @@ static void put_all(struct buf *to, const struct sandbox *s)
     if (s->destroying)
         jw_kc(&w, "goal", "destroy");
     jw_kc(&w, "runtime", s->runtime);
+    if (s->host && s->host[0])
+        jw_kc(&w, "host", s->host);
     jw_kc(&w, "image", s->image);
     jw_kc(&w, "tenant", s->tenant);
     jw_kc(&w, "owner", s->owner);
@@ -182,6 +184,7 @@ static const struct column sandbox_column_list[] = {
     {.name = "state", .type = COLUMN_MADE, .put = put_state, .get = get_state},
     {.name = "goal", .type = COLUMN_MADE, .put = put_goal, .get = get_goal},
     HAS(runtime, COLUMN_TEXT, .flags = COLUMN_ONCE),
+    HAS(host, COLUMN_TEXT, .flags = COLUMN_ONCE),
     HAS(image, COLUMN_TEXT, .flags = COLUMN_ONCE),
     HAS(tenant, COLUMN_TEXT, .flags = COLUMN_ONCE),
     HAS(owner, COLUMN_TEXT, .flags = COLUMN_ONCE),
@@ -400,6 +403,7 @@ static int load_row(void *arg, const struct store_rows *rows, struct err *e)
     char id[ID_SIZE];
     struct str text = rows_text(rows, 0);
     AUTO(sandbox_unref) struct sandbox *s = NULL;
+    const struct driver_slot *slot;
 
     if (!id_is_valid("sb", text))
         return err_set(e, ERR_INTERNAL, 0, "a row of sandboxes has a damaged id");
@@ -408,9 +412,8 @@ static int load_row(void *arg, const struct store_rows *rows, struct err *e)
     if (columns_load(&sandbox_columns, rows, s, e) < 0)
         return -1;
     s->origin = ORIGIN_ROW;
-    for (size_t i = 0; i < all->driver_count; i++)
-        if (strcmp(all->drivers[i].ops->name, s->runtime) == 0)
-            s->driver = all->drivers[i].driver;
+    slot = host_slot(all, str_of(s->runtime), str_of(s->host));
+    s->driver = slot ? slot->driver : NULL;
     sandbox_add(all, TAKE(s));
     return 0;
 }

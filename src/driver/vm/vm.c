@@ -1,4 +1,4 @@
-/* The runtime of virtual machines: the driver's operations as requests to holt-virt. */
+/* The runtime of virtual machines: the driver's operations as requests to a host's holt-virt. */
 #include "driver/vm/vm.h"
 
 #include "base/fd.h"
@@ -23,7 +23,8 @@ struct vm {
     struct driver_events events;
     struct helper *link;
     char *installation;
-    struct map boxes; /* those that run; the value: its end was asked for */
+    char name[VIRT_FILE_MAX]; /* of the link */
+    struct map boxes;         /* those that run; the value: its end was asked for */
     bool opened;
 };
 
@@ -43,6 +44,7 @@ struct call {
         driver_stats_cb stats;
         driver_fd_cb fd;
         driver_list_cb list;
+        driver_capacity_cb capacity;
     } cb;
 };
 
@@ -290,6 +292,43 @@ static void vm_stats(struct driver *d, const char *id, driver_stats_cb done, voi
     ask_named(c);
 }
 
+static void take_text(char *to, size_t size, struct str from)
+{
+    (void)snprintf(to, size, STR_FMT, STR_ARG(from));
+}
+
+static void finish_capacity(struct call *c, const struct virt_msg *m)
+{
+    static const char *const accels[] = {NULL, "kvm", "tcg"};
+    struct driver_capacity has = {0};
+    bool good = fits(c, m, VIRT_HOST);
+
+    if (good) {
+        const struct virt_host *h = &m->u.host;
+
+        has = (struct driver_capacity){.memory_bytes = (int64_t)h->memory_bytes,
+                                       .memory_free_bytes = (int64_t)h->memory_free_bytes,
+                                       .disk_bytes = (int64_t)h->disk_bytes,
+                                       .disk_free_bytes = (int64_t)h->disk_free_bytes,
+                                       .cpus = h->cpus,
+                                       .running = h->running,
+                                       .accel = accels[h->accel]};
+        take_text(has.name, sizeof has.name, h->name);
+        take_text(has.version, sizeof has.version, h->version);
+    }
+    c->cb.capacity(c->arg, good ? &has : NULL, &c->h.err);
+}
+
+static void vm_capacity(struct driver *d, driver_capacity_cb done, void *arg)
+{
+    struct call *c = call_new(vm_of(d), VIRT_HOST_GET, NULL, arg);
+    struct virt_msg m = {0};
+
+    c->finish = finish_capacity;
+    c->cb.capacity = done;
+    ask(c, &m);
+}
+
 /* ---- list: page by page ---- */
 
 static void finish_list(struct call *c, const struct virt_msg *m);
@@ -447,11 +486,13 @@ static const struct helper_ops link_ops = {
 
 static int define(struct vm *v, const struct driver_config *c, struct err *e)
 {
-    const struct driver_machines *m = &c->allows.machines;
+    const struct driver_host *h = c->host;
     char user[16];
-    const char *argv[] = {"holt-virt", "--state", c->state, "--linger-ms", LINGER_MS,
-                          "--for",     user,      "--uri",  m->uri,        "--pool-dir",
-                          m->pool_dir, "--accel", m->accel, NULL};
+    const char *argv[] = {
+        "holt-virt",    "--state",     c->state,    "--linger-ms", LINGER_MS,
+        "--for",        user,          "--host",    h->name,       "--uri",
+        h->uri,         "--pool-dir",  h->pool_dir, "--accel",     c->allows.machines.accel,
+        "--ssh-config", h->ssh_config, NULL};
 
     (void)snprintf(user, sizeof user, "%u", geteuid());
     return helper_define(v->link, (char *const *)(uintptr_t)argv, e);
@@ -483,7 +524,6 @@ static int vm_open(const struct driver_config *c, struct driver **ret, struct er
         .protocol = &virt_protocol,
         .state = c->state,
         .bindir = c->bindir,
-        .name = "virt",
         .calls_max = CALLS_MAX,
         .lack_ms = LACK_MS,
         .ops = &link_ops,
@@ -494,6 +534,8 @@ static int vm_open(const struct driver_config *c, struct driver **ret, struct er
     v = xzalloc(sizeof *v);
     v->d.ops = &driver_vm;
     v->events = c->events;
+    virt_file_name(c->host->name, v->name);
+    link.name = v->name;
     v->installation = xstrdup(c->installation);
     link.arg = v;
     v->link = helper_new(&link);
@@ -523,8 +565,9 @@ static uint32_t vm_enforces(const struct driver *d)
 
 const struct driver_ops driver_vm = {
     .name = "vm",
-    .caps =
-        DRIVER_CAN_PAUSE | DRIVER_CAN_STOP | DRIVER_ISOLATES | DRIVER_CAN_RELAY | DRIVER_LEADS_OUT,
+    .caps = DRIVER_CAN_PAUSE | DRIVER_CAN_STOP | DRIVER_ISOLATES | DRIVER_CAN_RELAY |
+            DRIVER_LEADS_OUT | DRIVER_HAS_HOSTS,
+    .memory_preset = VIRT_MEMORY_PRESET,
     .open = vm_open,
     .close = vm_close,
     .enforces = vm_enforces,
@@ -537,4 +580,5 @@ const struct driver_ops driver_vm = {
     .stats = vm_stats,
     .list = vm_list,
     .adopt = vm_adopt,
+    .capacity = vm_capacity,
 };
