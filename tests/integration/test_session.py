@@ -1,6 +1,8 @@
 """Sessions: named terminals with members, screens, recordings."""
+import contextlib
 import json
 import os
+import pathlib
 import pty
 import select
 import shutil
@@ -226,6 +228,36 @@ def test_a_stalled_reader_loses_nothing_but_time(holtd, box):
     s.kill()
 
 
+def test_a_command_that_ran_runs_after_a_restart(tmp_path):
+    """Also before its init has answered the new holtd."""
+    holtd = native(tmp_path, port=0)
+    init = 0
+    try:
+        box = holtd.ok("POST", f"{API}/sandboxes", {})["id"]
+        s = Session(holtd, box, "kept", QUIET)
+        s.wait_text(">")
+        x = holtd.ok("POST", f"{API}/sandboxes/{box}/execs", {"command": ["sleep", "1000"], "background": True})
+        assert (s.get()["state"], x["state"]) == ("running", "running")
+        super(type(holtd), holtd).kill()  # holtd alone
+        init = int((pathlib.Path(holtd.state) / "sb" / box / "record").read_text().split()[0])
+        os.kill(init, signal.SIGSTOP)
+        holtd = native(tmp_path, port=holtd.port)
+        s.holtd = holtd
+        assert s.get()["state"] == "running"
+        assert holtd.ok("GET", f"{API}/sandboxes/{box}/execs/{x['id']}")["state"] == "running"
+        os.kill(init, signal.SIGCONT)
+        path = f"{API}/sandboxes/{box}/execs/{x['id']}/signal"
+        wait_for(lambda: holtd.request("POST", path, {"signal": "KILL"})[0] < 300)  # once it is connected
+        s.send("echo and on\n")
+        s.wait_text("and on\n")
+        holtd.ok("DELETE", f"{API}/sandboxes/{box}")
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            if init:
+                os.kill(init, signal.SIGCONT)
+        holtd.stop()
+
+
 def test_the_same_after_a_kill_of_holtd(tmp_path):
     holtd = native(tmp_path, port=0)
     try:
@@ -244,8 +276,7 @@ def test_the_same_after_a_kill_of_holtd(tmp_path):
         after = s.wait_screen(lambda x: x["offset"] >= before["offset"])
         assert {k: after[k] for k in before} == before
         assert s.screen(history="true")["text"] == history
-        wait_for(lambda: s.get()["state"] == "running")  # once init has answered
-        assert (s.get()["rows"], s.get()["cols"], s.get()["name"]) == (12, 50, "kept")
+        assert (s.get()["rows"], s.get()["cols"], s.get()["name"], s.get()["state"]) == (12, 50, "kept", "running")
         s.send("echo and on\n")
         s.wait_text("and on\n")
         s.kill()

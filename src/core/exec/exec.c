@@ -492,13 +492,14 @@ static void begin_late(struct timer *t)
 
 void exec_begin(struct exec *x, const char *actor)
 {
-    struct sandbox *s = x->sandbox;
+    bool send = sandbox_link(x->sandbox) && !exec_waits_for_row(x);
 
     exec_add(x);
-    sandbox_touch(s);
+    sandbox_touch(x->sandbox);
+    x->flags |= send ? EXEC_SENT : 0;
     exec_save(x, "exec.started", actor, start_saved);
     timer_set(x->set->all->timers, &x->begin, clock_mono_ms() + BEGIN_MS, begin_late);
-    if (sandbox_link(s) && !exec_waits_for_row(x))
+    if (send)
         exec_send_start(x);
 }
 

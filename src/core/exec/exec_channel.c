@@ -418,7 +418,7 @@ void exec_link(struct exec *x, const struct guest_exec_row *row)
             exec_send_start(x); /* init knows it already if the first one arrived */
     } else if (row) {
         attach(x);
-    } else if (x->sm.state == EXEC_STARTING && x->log.size == 0) {
+    } else if (x->pid == 0 && x->log.size == 0) {
         exec_unmake(x); /* holtd died before init was told about it: no client got a reply */
     } else {
         exec_lose(x, "its init does not know the command: the sandbox has another init");

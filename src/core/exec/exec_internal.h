@@ -55,6 +55,7 @@ enum exec_flag { /* of a row */
                  EXEC_FOR_READER = 128, /* EXEC_BLOCKS ends without a reader */
                  EXEC_STANDING = 256,   /* the sandbox's own: not activity */
                  EXEC_OF_SHARE = 512,   /* its output counts towards its owner's share */
+                 EXEC_SENT = 1024,      /* init was asked to start it when the row was written */
 };
 
 enum exec_row {

@@ -343,6 +343,8 @@ static void set_log(struct exec *x)
     /* The row is not written again when it begins to run: a deadline counts from here on, and what
      * it has put out so far is looked up in its log. */
     x->started_ms = x->started_ms > 0 ? x->started_ms : x->created_us / 1000;
+    if (x->flags & EXEC_SENT)
+        x->sm.state = EXEC_RUNNING; /* clients may have seen that; init says so when it answers */
     memset(x->log.from, 0, sizeof x->log.from);
     memset(x->log.end, 0, sizeof x->log.end);
     x->log.size = 0;
