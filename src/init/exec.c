@@ -9,6 +9,7 @@
 #include "init/group.h"
 #include "init/kin.h"
 #include "init/launch.h"
+#include "init/order.h"
 #include "init/ring.h"
 #include "init/term.h"
 
@@ -30,9 +31,11 @@ struct out { /* stdout or stderr */
     struct watch w;
     struct ring kept; /* [flow.acked, end) */
     struct flow_out flow;
-    uint64_t drain; /* bytes still to read after the command's end */
+    uint64_t drain;  /* bytes still to read after the command's end */
+    uint64_t behind; /* it waits until the other stream was read up to here; 0: it does not */
     bool eof_sent;
     bool wide; /* the pipe was made larger */
+    bool more; /* the last read was full: there may be more in the pipe */
 };
 
 struct exec {
@@ -47,6 +50,7 @@ struct exec {
     bool exit_sent; /* on this channel */
     int64_t born_ns, ended_ms;
     struct out out[2]; /* streams 1 and 2 */
+    struct order order;
     struct watch in;
     struct buf in_pending;
     struct flow_in in_flow;
@@ -82,14 +86,27 @@ static void exec_free(struct exec *x)
         loop_remove(&x->out[i].w);
         ring_done(&x->out[i].kept);
     }
+    order_done(&x->order);
     mem_free(x);
 }
 
 /* ---- output ---- */
 
+static int out_index(const struct out *o)
+{
+    return (int)(o - o->exec->out);
+}
+
+static struct out *out_other(const struct out *o)
+{
+    return &o->exec->out[1 - out_index(o)];
+}
+
 static void out_close(struct out *o)
 {
+    o->more = false;
     loop_remove(&o->w);
+    loop_want(&out_other(o)->w, EPOLLIN); /* it may have waited for this one */
 }
 
 static bool out_is_drained(const struct out *o)
@@ -111,10 +128,13 @@ static ssize_t out_read(struct out *o, size_t room)
 
     room = first ? size_min(room, sizeof page) : ring_room(&o->kept, room, &to);
     n = read(o->w.fd, to, room);
+    o->more = n == (ssize_t)room;
     if (n > 0 && first)
         ring_add(&o->kept, page, (size_t)n);
     else if (n > 0)
         ring_added(&o->kept, (size_t)n);
+    if (n > 0)
+        order_add(&o->exec->order, out_index(o), o->kept.end);
     return n;
 }
 
@@ -136,18 +156,16 @@ static void widen(struct out *o)
     o->wide = true;
 }
 
-static void on_out(struct watch *w, uint32_t events)
+static void out_take(struct out *o)
 {
-    struct out *o = CONTAINER_OF(w, struct out, w);
     size_t room = size_min(out_room(o), o->wide ? WIDE_PIPE : READ_STEP);
     bool last = o->exec->ended && !(o->exec->flags & GUEST_EXEC_PTY);
     ssize_t n;
 
-    (void)events;
     if (last)
         room = size_min(room, o->drain);
     if (room == 0) {
-        loop_want(w, EPOLLET); /* full: the command blocks until holtd acknowledges */
+        loop_want(&o->w, EPOLLET); /* full: the command blocks until holtd acknowledges */
         if (out_is_drained(o))
             out_close(o);
         return;
@@ -167,16 +185,45 @@ static void on_out(struct watch *w, uint32_t events)
     if (last)
         o->drain -= (size_t)n;
     if (out_is_drained(o))
-        loop_remove(w);
+        out_close(o);
 }
 
-static bool out_fill(struct exec *x, int i)
+/* What lies in the other pipe since its last read may be older: that is read first.  True: there
+ * is no room for it, and this one waits. */
+static bool out_must_wait(struct out *o)
+{
+    struct out *other = out_other(o);
+    int left = 0;
+
+    if (other->more && o->behind == 0 && ioctl(other->w.fd, FIONREAD, &left) == 0)
+        o->behind = other->kept.end + (uint64_t)left;
+    while (other->more && other->kept.end < o->behind) {
+        if (out_room(other) == 0)
+            return true;
+        out_take(other);
+    }
+    o->behind = 0;
+    return false;
+}
+
+static void on_out(struct watch *w, uint32_t events)
+{
+    struct out *o = CONTAINER_OF(w, struct out, w);
+
+    (void)events;
+    if (out_must_wait(o))
+        loop_want(w, EPOLLET);
+    else if (w->fd >= 0)
+        out_take(o);
+}
+
+static bool out_fill(struct exec *x, int i, uint64_t upto)
 {
     struct out *o = &x->out[i];
     struct str rest = ring_piece(&o->kept, o->flow.sent);
     bool eof;
 
-    rest.n = size_min(rest.n, flow_room(&o->flow));
+    rest.n = size_min(size_min(rest.n, (size_t)(upto - o->flow.sent)), flow_room(&o->flow));
     eof = o->w.fd < 0 && o->flow.sent + rest.n == o->kept.end;
     /* An empty end goes in one packet with the exit, which nearly always follows. */
     if (o->eof_sent || (rest.n == 0 && !(eof && x->ended)))
@@ -204,8 +251,14 @@ static bool send_exit(struct exec *x)
 static bool exec_fill(struct channel *ch)
 {
     struct exec *x = CONTAINER_OF(ch, struct exec, ch);
-    bool out = out_fill(x, 0), err = out_fill(x, 1);
+    uint64_t upto[2] = {x->out[0].flow.sent, x->out[1].flow.sent}, end;
+    int next = order_next(&x->order, upto[0], upto[1], &end);
+    bool out, err;
 
+    if (next >= 0)
+        upto[next] = end;
+    out = out_fill(x, 0, upto[0]);
+    err = out_fill(x, 1, upto[1]);
     return out || err || send_exit(x);
 }
 
@@ -219,7 +272,9 @@ static void on_ack(struct exec *x, const struct guest_msg *m)
         return;
     }
     ring_drop(&o->kept, o->flow.acked);
+    order_drop(&x->order, x->out[0].flow.acked, x->out[1].flow.acked);
     loop_want(&o->w, EPOLLIN);
+    loop_want(&out_other(o)->w, EPOLLIN);
 }
 
 static bool out_is_big(const struct out *o)
@@ -387,7 +442,9 @@ static void out_goes_on_at(struct out *o, uint64_t from)
         return;
     ring_drop(&o->kept, from);
     o->flow.acked = from;
+    order_drop(&o->exec->order, o->exec->out[0].flow.acked, o->exec->out[1].flow.acked);
     loop_want(&o->w, EPOLLIN);
+    loop_want(&out_other(o)->w, EPOLLIN);
 }
 
 static void attach(struct exec *x, uint32_t number, uint64_t out_from, uint64_t err_from)
@@ -570,6 +627,17 @@ static uint64_t us(const struct timeval *t)
     return (uint64_t)t->tv_sec * 1000000 + (uint64_t)t->tv_usec;
 }
 
+/* Other processes may hold the pipe and keep writing: only the bytes in it now are the command's.
+ */
+static uint64_t bytes_left(const struct out *o)
+{
+    int left = 0;
+
+    if (o->w.fd < 0 || (o->exec->flags & GUEST_EXEC_PTY) || ioctl(o->w.fd, FIONREAD, &left) < 0)
+        return 0;
+    return (uint64_t)left;
+}
+
 static void finish(struct exec *x, int status, const struct rusage *ru)
 {
     bool signalled = WIFSIGNALED(status);
@@ -591,21 +659,15 @@ static void finish(struct exec *x, int status, const struct rusage *ru)
     if (x->flags & GUEST_EXEC_KILL_REST)
         group_signal(x->group, x->pid, true, SIGKILL);
     in_close(x);
+    for (int i = 0; i < 2; i++)
+        x->out[i].drain = bytes_left(&x->out[i]);
     for (int i = 0; i < 2; i++) {
         struct out *o = &x->out[i];
-        int left = 0;
 
-        if (o->w.fd < 0)
-            continue;
-        /* Other processes may hold the pipe and keep writing: only the bytes in it now are the
-         * command's. */
-        if (!(x->flags & GUEST_EXEC_PTY) && ioctl(o->w.fd, FIONREAD, &left) < 0)
-            left = 0;
-        o->drain = (uint64_t)left;
-        if (left > 0 || (x->flags & GUEST_EXEC_PTY))
+        if (o->drain > 0 || (x->flags & GUEST_EXEC_PTY))
             on_out(&o->w, EPOLLIN);
         else
-            loop_remove(&o->w);
+            out_close(o);
     }
 }
 

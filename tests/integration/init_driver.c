@@ -5,6 +5,7 @@
 #include "init_start.h"
 
 #include "base/fd.h"
+#include "base/mem.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,6 +36,34 @@ static void a_command_runs(void)
     CHECK(r.exit.how == GUEST_EXITED && r.exit.code == 7 && r.exit.out_end == 4);
     guest_client_forget(&c, ch);
     guest_result_done(&r);
+    guest_client_close(&c);
+}
+
+/* A client that reads late: the second stream's line comes where it was written. */
+static void streams_come_in_order(void)
+{
+    enum { N = 800000 };
+    AUTO(mem_free) char *done = xasprintf("%s/streams-written", dir);
+    AUTO(mem_free) char *script = xasprintf("head -c %d /dev/zero; echo end >&2; : > %s", N, done);
+    const char *const argv[] = {"sh", "-c", script, NULL};
+    struct guest_msg m = {.type = GUEST_ACK, .stream = GUEST_OUT, .u.ack = {0, GUEST_WINDOW_WIDE}};
+    struct guest_client c;
+    uint64_t before = 0;
+
+    guest_client_connect(&c, sock);
+    m.channel = guest_client_start(&c, "ex_order", 0, argv);
+    guest_client_send(&c, &m);
+    while (access(done, F_OK) < 0)
+        (void)usleep(1000);
+    do {
+        m = guest_client_next(&c);
+        if (m.type == GUEST_DATA && m.stream == GUEST_OUT)
+            before += m.u.data.bytes.n;
+    } while (m.type != GUEST_DATA || m.stream != GUEST_ERR || m.u.data.bytes.n == 0);
+    CHECK(before == N && str_eq_c(m.u.data.bytes, "end\n"));
+    while (m.type != GUEST_EXEC_EXIT)
+        m = guest_client_next(&c);
+    guest_client_forget(&c, m.channel);
     guest_client_close(&c);
 }
 
@@ -488,6 +517,7 @@ int main(int argc, char **argv)
     sock = i.sock;
     a_command_runs();
     what_cannot_run_says_why();
+    streams_come_in_order();
     stdin_reaches_the_command();
     a_killed_client_loses_and_repeats_nothing();
     a_start_is_not_run_twice();
