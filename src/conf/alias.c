@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <unistd.h>
 
-/* agentic-sandbox (LISTEN_ADDR …), fluid (API_HTTP_ADDR, api.addr …) */
+/* fluid (API_HTTP_ADDR, api.addr …), and the variables of loggers */
 
 /* --- addresses --- */
 
@@ -16,25 +16,6 @@ int alias_port(struct str text, uint64_t last, uint64_t *ret, struct err *e)
         return 0;
     return err_set(e, ERR_INVALID, 0, "port '%.*s' is not a number from 1 to %" PRIu64,
                    (int)size_min(text.n, 20), text.p, last);
-}
-
-/* "host:P" opens P, P+1 and P+2: gRPC, WebSocket and HTTP of agentic-sandbox; here each speaks
- * all. */
-static int from_listen_addr(struct str value, struct buf *to, struct err *e)
-{
-    size_t at = value.n;
-    uint64_t port;
-
-    while (at > 0 && value.p[at - 1] != ':')
-        at--;
-    if (at < 2)
-        return err_set(e, ERR_INVALID, 0, "'%.*s' is not 'host:port'", (int)size_min(value.n, 100),
-                       value.p);
-    if (alias_port(str_skip(value, at), 65533, &port, e) < 0)
-        return -1;
-    for (uint64_t i = 0; i < 3; i++)
-        buf_printf(to, "%s%.*s%" PRIu64, i ? "," : "", (int)at, value.p, port + i);
-    return 0;
 }
 
 /* Go's form: ":8080" means every address of the host. */
@@ -47,18 +28,8 @@ static int from_go_addr(struct str value, struct buf *to, struct err *e)
     return 0;
 }
 
-static int from_unix_path(struct str value, struct buf *to, struct err *e)
-{
-    (void)e;
-    buf_add_c(to, "unix:");
-    buf_add_str(to, value);
-    return 0;
-}
-
 const struct setting_alias listen_alias[] = {
-    {"LISTEN_ADDR", from_listen_addr, .optional = true},
     {"API_HTTP_ADDR", from_go_addr, .adds = true, .optional = true},
-    {"AGENTIC_MGMT_UDS", from_unix_path, .adds = true, .optional = true},
     {"api.addr", from_go_addr, .adds = true, .optional = true},
     {"server.listen", from_go_addr, .adds = true, .optional = true},
     {NULL},

@@ -5,10 +5,6 @@
  * that their lack of effect is known.  A '*' at the end matches any rest. */
 /* clang-format off */
 static const char *const foreign[] = {
-    /* agentic-sandbox */
-    "SECRETS_DIR", "LOG_FILE", "LOG_FILE_ROTATION", "HEARTBEAT_TIMEOUT", "AIWG_*",
-    "DOCKER_MONITOR_ENABLED", "DOCKER_POLL_INTERVAL_SECS", "DOCKER_ORPHANED_AGE_SECS", "TASKS_ROOT",
-    "PROVISION_SCRIPT", "DESTROY_SCRIPT", "AGENTIC_MGMT_UDS_GROUP",
     /* fluid: the main daemon's variables and keys, then its agent's */
     "BASE_IMAGE_DIR", "SSH_KEY_INJECT_METHOD",
     "SOCKET_VMNET_WRAPPER", "DEFAULT_VCPUS", "DEFAULT_MEMORY_MB", "COMMAND_TIMEOUT_SEC",

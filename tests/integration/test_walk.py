@@ -21,11 +21,12 @@ API = "/holt/v1"
 MARK = "mark-of-a"  # in names and contents of A's; whoever is not A never sees it
 NONE_OF_OURS = {403, 404, 405}
 # Routes that tell nothing of anybody, whoever asks; their replies are searched all the same.
-OPEN = {"healthz", "sbx.health", "readyz", "openapi", "login", "hub.ping", "page", "token.self", "logout", "login.code"}
+OPEN = {"healthz", "sbx.health", "readyz", "openapi", "login", "hub.ping", "page", "token.self", "logout", "login.code", "agentic.service", "agentic.http",
+        "agentic.live", "agentic.unknown"}
 # The team is one: agents without a tenant see its boards, mail between others excepted. What they cannot do is change what is A's.
 TEAM_SHARED = re.compile(r"^(hub\.)?(agent|agents|capabilities|checkpoint|revocation|project|task|tasks|message|approval|proposal|file)")
-SOCKETS = {"sbx.stream"}  # who asks for no WebSocket is told so first
-LONG = {"events", "event.list", "hub.events"}
+SOCKETS = {"sbx.stream", "agentic.orchestrate"}  # who asks for no WebSocket is told so first
+LONG = {"events", "event.list", "hub.events", "agentic.events"}
 
 
 def printed():
@@ -117,7 +118,7 @@ class World:
             "images": [image["id"], f"img-{MARK}", f"ta/img-{MARK}"], "secrets": [secret["id"], *named(f"sec-{MARK}")],
             "tokens": [owner], "agents": [agent], "reviewers": [agent], "projects": [project], "tasks": [str(task)],
             "messages": [agent], "history": [agent], "approvals": [proposal], "proposals": [proposal], "rules": ["er_0"], "grants": ["gr_0"], "certificates": [certificate["id"]], "assets": ["index.js"], "gates": ["ga_0"], "webhooks": ["wh_0"],
-            "ports": ["1"], "t": ["0" * 64], "tenant": ["ta"],
+            "operations": ["op_0"], "hitl": [proposal], "vms": sorted(set(boxes)), "containers": sorted(set(boxes)), "ports": ["1"], "t": ["0" * 64], "tenant": ["ta"],
         }
         self.box, self.volume, self.image, self.secret, self.project, self.task = box, volume, image, secret, project, task
         self.marks = [MARK, box["id"], run["id"], volume["id"], image["id"], secret["id"], certificate["id"], owner]

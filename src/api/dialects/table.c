@@ -1,12 +1,10 @@
 /* table: the dialects of this build, one row each. */
 #include "api/dialects/agentbox/agentbox.h"
+#include "api/dialects/agentic/agentic.h"
 #include "api/dialects/dialect.h"
 #include "api/dialects/hub/hub.h"
 #include "api/dialects/sbx/sbx.h"
 
 const struct dialect *const dialect_table[] = {
-    &dialect_agentbox,
-    &dialect_hub,
-    &dialect_sbx,
-    NULL,
+    &dialect_agentbox, &dialect_agentic, &dialect_hub, &dialect_sbx, NULL,
 };
