@@ -98,7 +98,18 @@ def test_files_of_the_page_are_served_plain_and_packed(holtd):
 
 def test_a_stale_bundle_is_found(tmp_path):
     shutil.copytree(f"{ROOT}/web", tmp_path / "web", ignore=shutil.ignore_patterns("node_modules"))
+    shutil.copytree(f"{ROOT}/api", tmp_path / "api")
     run = lambda: subprocess.run([f"{ROOT}/tools/check-web", str(tmp_path)], capture_output=True, text=True)  # noqa: E731
+    assert run().returncode == 0, run().stdout
+    api = json.loads((tmp_path / "api/openapi.json").read_text())
+    unused = api["paths"]["/holt/v1/access/certificates"]
+    api["paths"]["/holt/v1/unused"] = {"get": {**next(iter(unused.values())), "operationId": "unusedList"}}
+    (tmp_path / "api/openapi.json").write_text(json.dumps(api))
+    assert run().returncode == 0, "an operation that the dashboard does not use changes nothing"
+    api["components"]["schemas"]["Sandbox"]["properties"]["mood"] = {"type": "string"}
+    (tmp_path / "api/openapi.json").write_text(json.dumps(api))
+    assert run().returncode == 1 and "types.ts is older" in run().stdout and "make web" not in run().stdout
+    subprocess.run([f"{ROOT}/tools/web-types", "--write", str(tmp_path)], check=True)
     assert run().returncode == 0, run().stdout
     with open(tmp_path / "web/src/text.ts", "a", encoding="utf-8") as f:
         f.write("// changed\n")

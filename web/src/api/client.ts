@@ -1,5 +1,6 @@
 // The typed client of the holt API: one function for every operation of api/openapi.json.
-import { operations, type Operations } from "./types";
+import { operations } from "./operations";
+import type { Operations } from "./types";
 
 export type OperationName = keyof Operations;
 type Args<K extends OperationName> = Operations[K]["args"];

@@ -1,7 +1,8 @@
 // Who is logged in, and what that principal may do.
 import { signal } from "@preact/signals";
 import { ApiError, call, type OperationName } from "../api/client";
-import { operations, type Self } from "../api/types";
+import { operations } from "../api/operations";
+import type { Self } from "../api/types";
 
 export const self = signal<Self | null | undefined>(undefined); // undefined: not known yet; null: not logged in
 export const loginError = signal("");
