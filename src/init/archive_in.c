@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "init/path.h"
+#include "init/rules.h"
 #include "wire/tar.h"
 
 #include <errno.h>
@@ -78,6 +79,8 @@ static int open_dir(struct extract *x, char *name, bool make)
         *slash = '/';
     if (above < 0)
         return above;
+    if (rules_check_entry(above, slash ? slash + 1 : name, RULES_WRITE, x->e) < 0)
+        return -EACCES;
     if (mkdirat(above, slash ? slash + 1 : name, 0755) < 0 && errno != EEXIST)
         return -errno;
     return path_beneath(x->root, name, O_PATH | O_DIRECTORY);
@@ -222,6 +225,8 @@ static int make_hardlink(struct extract *x, int dir, const char *last)
     from = open_parent(x, name, false, &from_last);
     if (from < 0)
         return from;
+    if (rules_check_entry(from, from_last, RULES_ALL, x->e) < 0)
+        return -1;
     /* A link to itself: removing the existing entry would lose the file. */
     if (fstatat(from, from_last, &a, AT_SYMLINK_NOFOLLOW) == 0 &&
         fstatat(dir, last, &b, AT_SYMLINK_NOFOLLOW) == 0 && a.st_ino == b.st_ino &&
@@ -267,10 +272,12 @@ static int on_entry(struct extract *x)
     if (x->name[0] == '\0')
         return x->tar.entry.kind == TAR_DIR ? own(x, x->root) : extract_failed(x, "make", EISDIR);
     memcpy(name, x->name, sizeof name);
+    x->e->code = ERR_NONE;
     dir = open_parent(x, name, true, &last);
     if (dir < 0)
-        return extract_failed(x, "open the directory of", -dir);
-    x->e->code = ERR_NONE;
+        return x->e->code != ERR_NONE ? -1 : extract_failed(x, "open the directory of", -dir);
+    if (rules_check_entry(dir, last, RULES_WRITE, x->e) < 0)
+        return -1;
     r = make_entry(x, dir, last);
     if (r < 0 && x->e->code == ERR_NONE)
         return extract_failed(x, "make", -r);
@@ -359,7 +366,7 @@ int archive_in(const struct guest_file_call *c, int in, int out, struct stat *re
     if ((c->flags & GUEST_FILE_PARENTS) && path_make_all(c->path, 0755, e) < 0)
         return -1;
     x->root = path_open(c->path, O_RDONLY | O_DIRECTORY, 0, e);
-    if (x->root < 0 || extract_all(x, in) < 0)
+    if (x->root < 0 || rules_check_fd(x->root, RULES_WRITE, e) < 0 || extract_all(x, in) < 0)
         return -1;
     if (fstat(x->root, ret) < 0)
         return path_failed("stat", c->path, errno, e);

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "init/path.h"
+#include "init/rules.h"
 #include "wire/tar.h"
 
 #include <dirent.h>
@@ -212,6 +213,9 @@ static int begin(struct walk *w, const struct guest_file_call *c, struct stat *r
     AUTO(fd_close) int dir = -1;
     char name[256];
 
+    /* The whole tree must be readable: one with holes would look complete. */
+    if (fd >= 0 && rules_check_tree(fd, "", RULES_READ, w->e) < 0)
+        return -1;
     if (fd >= 0) {
         w->name[w->name_n++] = '.';
         (void)fstat(fd, ret);
@@ -220,7 +224,7 @@ static int begin(struct walk *w, const struct guest_file_call *c, struct stat *r
     if (w->e->sys != ENOTDIR && w->e->sys != ELOOP)
         return -1;
     dir = path_parent(c->path, name, w->e);
-    if (dir < 0)
+    if (dir < 0 || rules_check_entry(dir, name, RULES_READ, w->e) < 0)
         return -1;
     if (fstatat(dir, name, ret, AT_SYMLINK_NOFOLLOW) < 0)
         return path_failed("stat", c->path, errno, w->e);

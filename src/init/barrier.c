@@ -2,67 +2,41 @@
 #include "init/barrier.h"
 
 #include "base/fd.h"
+#include "init/landlock.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-/* linux/landlock.h of Debian 12 lacks these. */
-enum {
-    CREATE = 444,
-    ADD_RULE = 445,
-    RESTRICT_SELF = 446,
-    ASK_VERSION = 1,
-    PATH_BENEATH = 1,
-    ABI_REFER = 2, /* needed: before it, renames between directories cannot be allowed */
-    ABI_IOCTL_DEV = 5,
-    ABI_SCOPES = 6,
-};
-#define MAKE_BLOCK (1ULL << 11)
-#define REFER (1ULL << 13)
-#define IOCTL_DEV (1ULL << 15)
-#define SCOPE_ALL 3ULL /* abstract Unix sockets, signals */
-
-struct ruleset {
-    uint64_t fs, net, scoped;
-};
-struct beneath {
-    uint64_t allowed;
-    int32_t parent;
-} __attribute__((packed));
-
-static int allow(int set, const char *path, uint64_t what)
+static int allow_below(int set, const char *path, uint64_t what)
 {
-    struct beneath b = {.allowed = what, .parent = open(path, O_PATH | O_CLOEXEC)};
-    AUTO(fd_close) int dir = b.parent;
+    AUTO(fd_close) int dir = open(path, O_PATH | O_CLOEXEC);
 
-    if (what == 0)
-        return 0;
-    return dir < 0 || syscall(ADD_RULE, set, PATH_BENEATH, &b, 0) < 0 ? -errno : 0;
+    return dir < 0 ? -errno : landlock_allow(set, dir, what);
+}
+
+static int raise_rules(uint64_t fs, uint64_t scopes)
+{
+    AUTO(fd_close) int set = landlock_set(fs, scopes);
+    int bad = set < 0 ? set : allow_below(set, "/", fs & LANDLOCK_REFER);
+
+    if (bad == 0 && (fs & LANDLOCK_IOCTL_DEV))
+        bad = allow_below(set, "/dev", LANDLOCK_IOCTL_DEV);
+    return bad < 0 ? bad : landlock_enforce(set);
 }
 
 void barrier_raise(bool nests)
 {
-    long abi = syscall(CREATE, NULL, 0, ASK_VERSION);
-    struct ruleset r = {.scoped = abi >= ABI_SCOPES ? SCOPE_ALL : 0};
-    AUTO(fd_close) int set = -1;
-    int bad;
+    int version = landlock_version();
+    uint64_t fs = 0, scopes = version >= LANDLOCK_HAS_SCOPES ? LANDLOCK_SCOPES : 0;
+    int bad = 0;
 
-    if (abi >= ABI_REFER && !nests)
-        r.fs = REFER | MAKE_BLOCK | (abi >= ABI_IOCTL_DEV ? IOCTL_DEV : 0);
-    if (r.fs == 0 && r.scoped == 0)
-        return;
-    set = (int)syscall(CREATE, &r, sizeof r, 0);
-    bad = set < 0 ? -errno : allow(set, "/", r.fs & REFER);
-    if (bad == 0)
-        bad = allow(set, "/dev", r.fs & IOCTL_DEV);
-    if (bad == 0 && syscall(RESTRICT_SELF, set, 0) < 0)
-        bad = -errno;
+    if (version >= LANDLOCK_HAS_REFER && !nests)
+        fs = LANDLOCK_REFER | LANDLOCK_MAKE_BLOCK |
+             (version >= LANDLOCK_HAS_IOCTL_DEV ? LANDLOCK_IOCTL_DEV : 0);
+    if (fs != 0 || scopes != 0)
+        bad = raise_rules(fs, scopes);
     if (bad < 0) /* the other protections remain */
         (void)fprintf(stderr, "holt-init: raise Landlock: %s\n", strerror(-bad));
 }

@@ -1,7 +1,7 @@
 /* barrier: Landlock (landlock(7)) as a second barrier around init and everything it starts, if the
  * kernel has it.  Should another protection fail, no block device can be made, no device outside
  * /dev takes an ioctl, and signals and abstract sockets end at the sandbox.  It does not restrict
- * ordinary files: Landlock has no exceptions, so "all but /proc/sys" cannot be expressed. */
+ * ordinary files: that is for policies (init/fence.h). */
 #pragma once
 
 #include "base/macro.h"

@@ -9,6 +9,7 @@
 #include "init/builder.h"
 #include "init/dial.h"
 #include "init/exec.h"
+#include "init/fence.h"
 #include "init/file.h"
 #include "init/stats.h"
 #include "wire/init_order.h"
@@ -348,6 +349,11 @@ static bool dispatch(struct conn *c, const struct guest_msg *m, struct err *e)
         reply.type = GUEST_STATS;
         stats_fill(&reply.u.stats);
         reply.u.stats.uptime_ms = (uint64_t)(clock_mono_ms() - born_ms);
+        (void)conn_send(&reply);
+    } else if (m->type == GUEST_RULES) {
+        rules_set(&m->u.rules);
+        reply.type = GUEST_RULED;
+        reply.u.ruled.landlock = (uint32_t)fence_version();
         (void)conn_send(&reply);
     }
     return true;

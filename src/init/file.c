@@ -7,6 +7,7 @@
 #include "init/conn.h"
 #include "init/notify.h"
 #include "init/path.h"
+#include "init/rules.h"
 #include "init/within.h"
 
 #include <dirent.h>
@@ -128,8 +129,9 @@ static void list_more(struct file *f)
         ssize_t n = 0;
 
         if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 ||
+            rules_check_entry(dirfd(f->dir), d->d_name, RULES_READ, &e) < 0 ||
             fstatat(dirfd(f->dir), d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-            continue; /* removed meanwhile */
+            continue; /* denied, or removed meanwhile */
         fill_done(&st, &entry);
         entry.name = str_of(d->d_name);
         if (S_ISLNK(st.st_mode))
@@ -309,6 +311,8 @@ static int op_stat(const struct guest_msg *m, struct err *e)
     ssize_t n = 0;
 
     if (fd < 0)
+        return rules_failed(c->path, RULES_READ, e);
+    if (rules_check_fd(fd, RULES_READ, e) < 0)
         return -1;
     if (fstat(fd, &st) < 0)
         return path_failed("stat", c->path, errno, e);
@@ -346,7 +350,7 @@ static int op_mkdir(const struct guest_msg *m, struct err *e)
     if ((c->flags & GUEST_FILE_PARENTS) && make_parents(c->path, e) < 0)
         return -1;
     dir = path_parent(c->path, name, e);
-    if (dir < 0)
+    if (dir < 0 || rules_check_entry(dir, name, RULES_WRITE, e) < 0)
         return -1;
     if (mkdirat(dir, name, mode) < 0) {
         int sys = errno;
@@ -376,7 +380,9 @@ static int remove_all(const struct guest_file_call *c, int in, int out, struct s
     (void)in;
     (void)out;
     (void)ret;
-    return dir < 0 ? -1 : path_remove_all(dir, name, e);
+    return dir < 0 || rules_check_tree(dir, name, RULES_WRITE, e) < 0
+               ? -1
+               : path_remove_all(dir, name, e);
 }
 
 static int op_remove(const struct guest_msg *m, struct err *e)
@@ -385,7 +391,7 @@ static int op_remove(const struct guest_msg *m, struct err *e)
     char name[256];
     AUTO(fd_close) int dir = path_parent(c->path, name, e);
 
-    if (dir < 0)
+    if (dir < 0 || rules_check_tree(dir, name, RULES_WRITE, e) < 0)
         return -1;
     if ((c->flags & GUEST_FILE_RECURSIVE) && unlinkat(dir, name, 0) < 0)
         return job_started(job_start(m, remove_all, 0, e));
@@ -404,7 +410,8 @@ static int op_rename(const struct guest_msg *m, struct err *e)
     AUTO(fd_close) int to_dir = from_dir < 0 ? -1 : path_parent(c->to, to, e);
     unsigned flags = c->flags & GUEST_FILE_EXCLUSIVE ? 1U /* RENAME_NOREPLACE */ : 0;
 
-    if (to_dir < 0)
+    if (to_dir < 0 || rules_check_tree(from_dir, from, RULES_ALL, e) < 0 ||
+        rules_check_tree(to_dir, to, RULES_ALL, e) < 0)
         return -1;
     return syscall(SYS_renameat2, from_dir, from, to_dir, to, flags) < 0
                ? path_failed("rename", c->path, errno, e)
@@ -417,7 +424,7 @@ static int op_chmod(const struct guest_msg *m, struct err *e)
     int nofollow = c->flags & GUEST_FILE_NOFOLLOW ? O_NOFOLLOW : 0;
     AUTO(fd_close) int fd = path_open(c->path, O_RDONLY | nofollow, 0, e);
 
-    if (fd < 0)
+    if (fd < 0 || rules_check_fd(fd, RULES_WRITE, e) < 0)
         return -1;
     return fchmod(fd, c->mode) < 0 ? path_failed("change the mode of", c->path, errno, e) : 0;
 }

@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "init/fence.h"
 #include "init/user.h"
 
 #include <errno.h>
@@ -43,6 +44,7 @@ struct plan {
     char home[sizeof "HOME=" + 256]; /* added if the environment has none */
     struct wire_rows rlimits;
     const struct launch_io *io;
+    struct fence fence;
     int told; /* closed by exec or exit */
     sigset_t mask;
     char file[GUEST_PATH_MAX + 260]; /* the candidate being tried */
@@ -162,6 +164,7 @@ static void add_home(struct plan *p)
 
 static void plan_done(struct plan *p)
 {
+    fence_done(&p->fence);
     mem_free(p->memory);
     mem_free(p->argv);
     mem_free(p->envp);
@@ -193,7 +196,7 @@ static int plan_make(struct plan *p, const struct guest_exec_start *s, struct er
         add_home(p);
     path = env_value(p->envp, "PATH");
     p->path = path ? path : DEFAULT_PATH;
-    return 0;
+    return fence_make(&p->fence, e);
 }
 
 /* ---- in the child: system calls only ---- */
@@ -216,6 +219,12 @@ static int child_limits(const struct plan *p)
             return -errno;
     }
     return mark.rlim_max > 0 && setrlimit(RLIMIT_LOCKS, &mark) < 0 ? -errno : 0;
+}
+
+/* First: what follows opens nothing that rules are about, and closes the rulesets. */
+static int child_fence(const struct plan *p)
+{
+    return fence_enter(&p->fence);
 }
 
 static int child_fds(const struct plan *p)
@@ -326,6 +335,7 @@ static void child(struct plan *p, volatile struct failure *f)
         int (*run)(const struct plan *p);
         const char *what;
     } steps[] = {
+        {child_fence, "hold it to its policies"},
         {child_fds, "set up its descriptors"},
         {child_limits, "set its limits"},
         {child_rights, become_user},

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "init/path.h"
+#include "init/rules.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -41,6 +42,21 @@ struct notify {
 };
 
 /* ---- reporting ---- */
+
+/* A path below the top: its directories are real ones, only its last name may be a link. */
+static bool is_denied(const struct notify *t, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char dir[PATH_MAX];
+    AUTO(fd_close) int fd = -1;
+    struct err e;
+
+    if (!rules_any() || !*path)
+        return false;
+    (void)snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+    fd = path_beneath(t->top, dir, O_PATH | O_DIRECTORY);
+    return fd >= 0 && rules_check_entry(fd, slash ? slash + 1 : path, RULES_READ, &e) < 0;
+}
 
 static void tell(struct notify *t, enum guest_watch_what what, const char *path)
 {
@@ -180,7 +196,7 @@ static void look_into(struct notify *t, int fd, const char *path, bool say, int 
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         n = snprintf(below, sizeof below, "%s%s%s", path, *path ? "/" : "", entry->d_name);
-        if (n < 0 || (size_t)n >= sizeof below)
+        if (n < 0 || (size_t)n >= sizeof below || is_denied(t, below))
             continue;
         if (say)
             tell(t, GUEST_WATCH_MADE, below);
@@ -306,7 +322,8 @@ static bool on_event(struct notify *t, const struct inotify_event *ev)
         path[0] = '\0';
     else
         (void)snprintf(path, sizeof path, "%s%s%s", p->path, *p->path ? "/" : "", ev->name);
-    on_named(t, ev, path);
+    if (!is_denied(t, path))
+        on_named(t, ev, path);
     return true;
 }
 
@@ -342,7 +359,7 @@ static int open_top(struct notify *t, const struct guest_file_call *c, char *nam
         return t->top < 0 ? -1 : 0;
     t->top = path_parent(c->path, name, e); /* for a file: watch its name */
     t->only = name;
-    return t->top < 0 ? -1 : 0;
+    return t->top < 0 || rules_check_entry(t->top, name, RULES_READ, e) < 0 ? -1 : 0;
 }
 
 int notify_run(const struct guest_file_call *c, int in, int out, struct stat *ret, struct err *e)

@@ -2,6 +2,7 @@
 #include "init/path.h"
 
 #include "base/fd.h"
+#include "init/rules.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -44,7 +45,7 @@ int path_check_kernel(int fd)
 }
 
 /* Without openat2 (gVisor): component by component, and no link at all. */
-static int open_strict(int dir, const char *path, int flags)
+static int open_strict(int dir, const char *path, int flags, mode_t mode)
 {
     AUTO(fd_close) int at = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct str rest = str_of(path);
@@ -61,7 +62,7 @@ static int open_strict(int dir, const char *path, int flags)
             return part.n > NAME_MAX ? -ENAMETOOLONG : -EXDEV;
         (void)snprintf(name, sizeof name, STR_FMT, STR_ARG(part));
         fd = openat(at, part.n > 0 ? name : ".",
-                    (last ? flags : O_PATH | O_DIRECTORY) | O_NOFOLLOW | O_CLOEXEC);
+                    (last ? flags : O_PATH | O_DIRECTORY) | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd < 0 || last)
             return fd < 0 ? -errno : fd;
         fd_close(at);
@@ -77,7 +78,7 @@ static int open_without(int dir, const char *path, const struct open_how *how)
     int fd;
 
     if (how->resolve & RESOLVE_BENEATH)
-        return open_strict(dir, path, (int)how->flags);
+        return open_strict(dir, path, (int)how->flags, (mode_t)how->mode);
     fd = openat(dir, path, (int)how->flags, (mode_t)how->mode);
     return fd < 0 ? -errno : fd;
 }
@@ -138,24 +139,58 @@ int path_failed(const char *what, struct str path, int sys, struct err *e)
                    path.p);
 }
 
-int path_open(struct str path, int flags, mode_t mode, struct err *e)
+/* A file is created before its place can be checked: so with rules the directory is checked first,
+ * and no link at its end is followed. */
+static int create_checked(struct str path, int flags, mode_t mode, struct err *e)
 {
+    char name[256];
+    AUTO(fd_close) int dir = path_parent(path, name, e);
+    int fd;
+
+    if (dir < 0 || rules_check_entry(dir, name, RULES_WRITE, e) < 0)
+        return -1;
+    fd = open_at(dir, name, flags | O_EXCL, mode, RESOLVE_BENEATH);
+    return fd < 0 ? path_failed("", path, -fd, e) : fd;
+}
+
+static int open_or_create(struct str path, int flags, mode_t mode, struct err *e)
+{
+    bool checked = (flags & O_CREAT) && rules_any();
     char text[PATH_MAX];
-    int fd, r;
+    int fd = -ENOENT;
 
     if (copy_path(path, text, e) < 0)
         return -1;
-    fd = open_in_root(text, flags, mode);
+    if (!checked || !(flags & O_EXCL))
+        fd = open_in_root(text, checked ? flags & ~O_CREAT : flags, mode);
+    if (checked && fd == -ENOENT)
+        return create_checked(path, flags, mode, e);
+    return fd < 0 ? path_failed("", path, -fd, e) : fd;
+}
+
+static unsigned right_of(int flags)
+{
+    if (flags & O_PATH)
+        return 0; /* for the caller to check */
+    return (flags & O_ACCMODE) == O_RDONLY ? RULES_READ
+           : (flags & O_ACCMODE) == O_RDWR ? RULES_ALL
+                                           : RULES_WRITE;
+}
+
+int path_open(struct str path, int flags, mode_t mode, struct err *e)
+{
+    AUTO(fd_close) int fd = open_or_create(path, flags, mode, e);
+    int r;
+
     if (fd < 0)
-        return path_failed("", path, -fd, e);
+        return flags & O_PATH ? -1 : rules_failed(path, right_of(flags), e);
     r = path_check_kernel(fd);
     if (r < 0) {
-        fd_close(fd);
         (void)err_set(e, ERR_FORBIDDEN, -r, "'%.*s' is a file of the kernel, not of the sandbox",
                       (int)size_min(path.n, 160), path.p);
         return err_hint(e, "run a command in the sandbox that reads it");
     }
-    return fd;
+    return rules_check_fd(fd, right_of(flags), e) < 0 ? -1 : TAKE_FD(fd);
 }
 
 int path_open_regular(struct str path, int flags, mode_t mode, bool truncate, struct err *e)
@@ -214,8 +249,9 @@ int path_make_all(struct str path, mode_t mode, struct err *e)
             dir = path_parent(upto, name, e);
             if (dir < 0)
                 return -1;
-            if (mkdirat(dir, name, mode) < 0 && errno != EEXIST) {
-                (void)path_failed("make", upto, errno, e);
+            if (rules_check_entry(dir, name, RULES_WRITE, e) < 0 ||
+                (mkdirat(dir, name, mode) < 0 && errno != EEXIST &&
+                 path_failed("make", upto, errno, e) < 0)) {
                 fd_close(dir);
                 return -1;
             }

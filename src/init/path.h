@@ -11,7 +11,8 @@
 #define PATH_DEPTH_MAX 200 /* directories a walk holds open */
 
 /* open() inside the root; an fd, or -1 with *e set.  Adds O_NONBLOCK: a FIFO or a lease must not
- * block init. */
+ * block init.  Path rules (init/rules.h) are checked, but not for O_PATH: that is for the caller.
+ */
 CHECKED int path_open(struct str path, int flags, mode_t mode, struct err *e);
 /* The same, for a regular file only; `truncate` empties it after that check. */
 CHECKED int path_open_regular(struct str path, int flags, mode_t mode, bool truncate,

@@ -2,6 +2,7 @@
 #include "init/within.h"
 
 #include "base/fd.h"
+#include "init/rules.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,11 +17,6 @@ static int outside(struct str path, struct str roots, struct err *e)
     return err_hint(e, "allowed: %.*s", (int)size_min(roots.n, 120), roots.p);
 }
 
-static bool is_in(struct str path, struct str root)
-{
-    return str_starts(path, root) && (path.n == root.n || path.p[root.n] == '/');
-}
-
 int within_check(int fd, struct str roots, struct str path, struct err *e)
 {
     char link[32], real[PATH_MAX];
@@ -31,7 +27,7 @@ int within_check(int fd, struct str roots, struct str path, struct err *e)
     if (n < 0)
         return path_failed("resolve", path, errno, e);
     for (struct str left = roots; left.n > 0;)
-        if (is_in(str_make(real, (size_t)n), str_cut(left, ':', &left)))
+        if (path_is_in(str_make(real, (size_t)n), str_cut(left, ':', &left)))
             return 0;
     return outside(path, roots, e);
 }

@@ -51,6 +51,7 @@ struct guest *guest_unref(struct guest *g)
         return NULL;
     guest_reader_done(&g->in);
     buf_done(&g->out);
+    buf_done(&g->hello_rows);
     mem_free(g);
     return NULL;
 }
@@ -309,6 +310,13 @@ void guest_channel_end(struct guest_channel *c, const struct err *e)
 
 /* ---- input ---- */
 
+static void become_ready(struct guest *g, const struct guest_hello_init *h)
+{
+    g->state = GUEST_READY;
+    if (g->ops->ready)
+        g->ops->ready(g, h);
+}
+
 static int on_hello(struct guest *g, const struct guest_hello_init *h, struct err *e)
 {
     if (g->state != GUEST_GREETING)
@@ -319,10 +327,44 @@ static int on_hello(struct guest *g, const struct guest_hello_init *h, struct er
         return err_set(e, ERR_UNSUPPORTED, 0,
                        "its init speaks version %u of the guest protocol, not %d", h->version,
                        GUEST_VERSION);
-    g->state = GUEST_READY;
-    if (g->ops->ready)
-        g->ops->ready(g, h);
+    if (g->ruling == 0) {
+        become_ready(g, h);
+        return 0;
+    }
+    g->state = GUEST_RULING;
+    buf_add_str(&g->hello_rows, h->execs.raw);
+    g->hello = *h;
+    g->hello.execs.raw = buf_str(&g->hello_rows);
     return 0;
+}
+
+static int on_ruled(struct guest *g, const struct guest_ruled *r, struct err *e)
+{
+    if (g->ruling == 0)
+        return err_set(e, ERR_INVALID, 0, "unexpected 'ruled'");
+    g->landlock = r->landlock;
+    if (--g->ruling > 0)
+        return 0;
+    if (g->state == GUEST_RULING)
+        become_ready(g, &g->hello);
+    else if (g->ops->ruled)
+        g->ops->ruled(g);
+    return 0;
+}
+
+int guest_rules(struct guest *g, const struct guest_rules *r, struct err *e)
+{
+    struct guest_msg m = {.type = GUEST_RULES, .u.rules = *r};
+
+    if (guest_send(g, &m, e) < 0)
+        return err_wrap(e, "send the path rules");
+    g->ruling++;
+    return 0;
+}
+
+uint32_t guest_landlock(const struct guest *g)
+{
+    return g->landlock;
 }
 
 static int on_ping(struct guest *g, const struct guest_ping *p, struct err *e)
@@ -411,7 +453,7 @@ static int dispatch(struct guest *g, const struct guest_msg *m, struct err *e)
 {
     if (m->type == GUEST_HELLO_INIT)
         return on_hello(g, &m->u.hello_init, e);
-    if (g->state != GUEST_READY)
+    if (g->state == GUEST_GREETING)
         return err_set(e, ERR_INVALID, 0, "%s before hello", guest_types[m->type].name);
     if (m->channel != 0)
         return on_channel(g, m, e);
@@ -419,6 +461,8 @@ static int dispatch(struct guest *g, const struct guest_msg *m, struct err *e)
         return on_ping(g, &m->u.ping, e);
     if (m->type == GUEST_PONG)
         return on_pong(g, &m->u.ping, e);
+    if (m->type == GUEST_RULED)
+        return on_ruled(g, &m->u.ruled, e);
     return on_stats(g, &m->u.stats, e); /* the only type left: the table of types allows no other */
 }
 
@@ -489,7 +533,7 @@ void guest_tick(struct guest *g)
     struct guest_msg m = {.type = GUEST_PING};
     struct err e = {0};
 
-    if (g->state == GUEST_GREETING) {
+    if (g->state == GUEST_GREETING || g->state == GUEST_RULING) {
         (void)err_set(&e, ERR_TIMEOUT, 0, "the guest's init does not answer");
         guest_fail(g, &e);
         return;

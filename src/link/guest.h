@@ -24,6 +24,8 @@ struct guest_ops {
      * *e has the reason.  NULL: none is served. */
     int (*relay)(struct guest *g, struct guest_pipe *p, const struct guest_relay *from,
                  struct err *e);
+    /* Init holds rules that were sent after ready.  NULL: not used. */
+    void (*ruled)(struct guest *g);
 };
 
 struct guest *guest_open(uv_loop_t *loop, int fd, const struct guest_ops *ops, void *arg);
@@ -31,6 +33,11 @@ struct guest *guest_open(uv_loop_t *loop, int fd, const struct guest_ops *ops, v
  * after lost.  Takes NULL. */
 void guest_close(struct guest *g);
 void *guest_arg(const struct guest *g);
+/* Path rules for all commands and file calls that follow.  After guest_open and before the loop
+ * turns, `ready` waits until init holds them: nothing begins without.  -1: too many. */
+CHECKED int guest_rules(struct guest *g, const struct guest_rules *r, struct err *e);
+/* The version of Landlock by which init holds them for commands; 0: none. */
+uint32_t guest_landlock(const struct guest *g);
 typedef void (*guest_stats_cb)(void *arg, const struct guest_stats *s, const struct err *e);
 /* Fails at once without a connection or with too many requests. */
 void guest_stats(struct guest *g, guest_stats_cb done, void *arg);

@@ -34,7 +34,8 @@ struct guest_channel { /* the first member of its owner, which is freed with it 
 };
 
 struct guest_io;
-enum guest_state { GUEST_GREETING, GUEST_READY, GUEST_OVER }; /* over: lost or closed */
+/* ruling: it waits until init holds its rules; over: lost or closed */
+enum guest_state { GUEST_GREETING, GUEST_RULING, GUEST_READY, GUEST_OVER };
 
 struct guest {
     const struct guest_ops *ops;
@@ -55,6 +56,10 @@ struct guest {
     struct list waiting;
     struct list stats; /* struct stats_wait */
     size_t stats_count;
+    uint32_t ruling;               /* rules that init has not answered */
+    uint32_t landlock;             /* its last answer */
+    struct guest_hello_init hello; /* of an init that has yet to answer */
+    struct buf hello_rows;
     uint64_t ping_token;
     bool ping_out, heard;
     int silent;                    /* ticks without a byte after a ping */

@@ -64,6 +64,19 @@ static const struct wire_field stats_fields[] = {
     NUM(guest_stats, disk_total, WIRE_U64),
     NUM(guest_stats, disk_free, WIRE_U64),
 };
+static const struct wire_field rule_row_fields[] = {
+    NUM(guest_rule_row, layer, WIRE_U8, .max = GUEST_LAYERS_MAX - 1),
+    NUM(guest_rule_row, kind, WIRE_U8, .max = GUEST_RULE_COUNT - 1),
+    TEXT(guest_rule_row, text, 1, GUEST_PATH_MAX),
+};
+const struct wire_layout guest_rule_row_layout =
+    WIRE_LAYOUT("rule row", struct guest_rule_row, rule_row_fields);
+static const struct wire_field rules_fields[] = {
+    ROWS(guest_rules, rows, 0, GUEST_RULES_MAX, &guest_rule_row_layout),
+};
+static const struct wire_field ruled_fields[] = {
+    NUM(guest_ruled, landlock, WIRE_U32, .max = INT32_MAX),
+};
 static const struct wire_field ack_fields[] = {
     NUM(guest_ack, acked, WIRE_U64),
     NUM(guest_ack, limit, WIRE_U64),
@@ -163,6 +176,8 @@ static const struct wire_layout
     hello_init_layout = WIRE_LAYOUT("hello_init", struct guest_hello_init, hello_init_fields),
     ping_layout       = WIRE_LAYOUT("ping", struct guest_ping, ping_fields),
     stats_layout      = WIRE_LAYOUT("stats", struct guest_stats, stats_fields),
+    rules_layout      = WIRE_LAYOUT("rules", struct guest_rules, rules_fields),
+    ruled_layout      = WIRE_LAYOUT("ruled", struct guest_ruled, ruled_fields),
     ack_layout        = WIRE_LAYOUT("ack", struct guest_ack, ack_fields),
     reset_layout      = WIRE_LAYOUT("reset", struct guest_reset, reset_fields),
     start_layout      = WIRE_LAYOUT("exec_start", struct guest_exec_start, start_fields),
@@ -186,6 +201,8 @@ const struct guest_type_info guest_types[GUEST_TYPE_END] = {
     [GUEST_PONG]         = {"pong",         BOTH, false, false, &ping_layout},
     [GUEST_STATS_GET]    = {"stats_get",    HOST, false, false, NULL},
     [GUEST_STATS]        = {"stats",        INIT, false, false, &stats_layout},
+    [GUEST_RULES]        = {"rules",        HOST, false, false, &rules_layout},
+    [GUEST_RULED]        = {"ruled",        INIT, false, false, &ruled_layout},
     [GUEST_DATA]         = {"data",         BOTH, false, true,  NULL},
     [GUEST_ACK]          = {"ack",          BOTH, false, true,  &ack_layout},
     [GUEST_RESET]        = {"reset",        BOTH, false, true,  &reset_layout},

@@ -24,6 +24,8 @@
 #define GUEST_CHANNELS_MAX 1024       /* open at once, opened by either side */
 #define GUEST_EXEC_ID_MAX 31
 #define GUEST_PATH_MAX 4095
+#define GUEST_RULES_MAX 1024                 /* rows of one rules message */
+#define GUEST_LAYERS_MAX 8                   /* policies in force in one sandbox */
 #define GUEST_RECORD_MAX 8192                /* one entry of a listing, one watch event */
 #define GUEST_NO_LIMIT ((uint64_t)INT64_MAX) /* as RLIM_INFINITY; as a length: to the end */
 #define GUEST_NO_ID UINT32_MAX               /* uid, gid: unchanged */
@@ -40,6 +42,8 @@ enum guest_type {
     GUEST_PONG = 4,
     GUEST_STATS_GET = 5,
     GUEST_STATS = 6,
+    GUEST_RULES = 7,
+    GUEST_RULED = 8,
     /* any channel */
     GUEST_DATA = 16,
     GUEST_ACK = 17,
@@ -98,6 +102,26 @@ struct guest_stats {
     uint64_t buffered; /* output bytes not yet acknowledged */
     uint64_t memory_total, memory_available;
     uint64_t disk_total, disk_free; /* of the root filesystem */
+};
+
+/* Path rules: those of each policy are a layer, and every layer must allow an access. */
+enum guest_rule {
+    GUEST_RULE_NAME, /* the policy's name: the first row of its layer */
+    GUEST_RULE_PATH_ALLOW,
+    GUEST_RULE_PATH_DENY,
+    GUEST_RULE_WRITE_ALLOW,
+    GUEST_RULE_WRITE_DENY,
+    GUEST_RULE_COUNT
+};
+struct guest_rule_row {
+    uint8_t layer, kind;
+    struct str text;
+};
+struct guest_rules {
+    struct wire_rows rows; /* guest_rule_row; none: no rules */
+};
+struct guest_ruled {
+    uint32_t landlock; /* the version that holds them for commands; 0: this kernel has none */
 };
 
 struct guest_data {
@@ -245,6 +269,8 @@ struct guest_msg {
         struct guest_hello_init hello_init;
         struct guest_ping ping; /* also pong */
         struct guest_stats stats;
+        struct guest_rules rules;
+        struct guest_ruled ruled;
         struct guest_data data;
         struct guest_ack ack;
         struct guest_reset reset;
@@ -277,6 +303,7 @@ struct guest_type_info {
 };
 extern const struct guest_type_info guest_types[GUEST_TYPE_END];
 extern const struct wire_layout guest_exec_row_layout, guest_rlimit_row_layout;
+extern const struct wire_layout guest_rule_row_layout;
 extern const struct wire_layout guest_file_done_layout, guest_watch_event_layout;
 
 /* 1: a frame, *ret_used bytes long; 0: more input is needed. */

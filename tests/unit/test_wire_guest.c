@@ -6,6 +6,10 @@
 
 static const struct wire_text two_texts[] = {{{"ls", 2}}, {{"-l", 2}}};
 static const struct guest_rlimit_row one_rlimit[] = {{7, 100, GUEST_NO_LIMIT}};
+static const struct guest_rule_row two_rules[] = {
+    {0, GUEST_RULE_NAME, {"careful", 7}},
+    {0, GUEST_RULE_PATH_DENY, {"/etc", 4}},
+};
 static const struct guest_exec_row two_execs[] = {
     {{"ex_1", 4}, GUEST_EXEC_LIVE, 1, 2, 3, 4, 5},
     {{"ex_2", 4}, GUEST_EXEC_ENDED, 6, 7, 8, 9, 10},
@@ -25,6 +29,10 @@ static struct guest_msg sample(enum guest_type type)
             (struct guest_hello_init){1, {9}, {8}, 77, {.count = 2, .items = two_execs}};
     else if (type == GUEST_STATS)
         m.u.stats = (struct guest_stats){1, 2, 3, 4, 5, 6, 7, 8, 9};
+    else if (type == GUEST_RULES)
+        m.u.rules.rows = (struct wire_rows){.count = 2, .items = two_rules};
+    else if (type == GUEST_RULED)
+        m.u.ruled.landlock = 7;
     else if (type == GUEST_ACK)
         m.u.ack = (struct guest_ack){5, 9};
     else if (type == GUEST_RESET)
@@ -148,7 +156,7 @@ static void bad_headers_are_refused_before_their_payload_comes(void **state)
         const char *why;
     } bad[] = {
         {0, 0, 0, 0, 0, 0, "unknown type"},
-        {7, 0, 0, 0, 0, 0, "unknown type"},
+        {9, 0, 0, 0, 0, 0, "unknown type"},
         {200, 0, 0, 0, 0, 0, "unknown type"},
         {GUEST_PING, 1, 0, 8, 0, 0, "flags"},
         {GUEST_DATA, 2, 0, 9, 1, 0, "flags"},
