@@ -6,6 +6,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/wild.h"
 #include "core/approval/gate.h"
 #include "core/approval/grant.h"
 
@@ -436,7 +437,7 @@ int gates_check_dialect(const struct request *r, enum perm p, struct err *e)
             const struct op *op = op_table[o];
 
             if (op->perm != p || gate_is_exempt(str_of(op->name)) ||
-                !grant_pattern_fits(gate->operation, str_of(op->name)))
+                !wild_fits(gate->operation, str_of(op->name)))
                 continue;
             err_set(e, ERR_FORBIDDEN, 0,
                     "%s is closed to you: %s needs a person's approval (gate " STR_FMT ")",

@@ -1,7 +1,9 @@
 /* team_approval: the native operations on questions to people and on grants. */
 #include "api/team/approval_wait.h"
+
 #include "api/team/gates.h"
 #include "api/team/team_op.h"
+#include "base/wild.h"
 #include "core/approval/gate.h"
 #include "ops/approval.h"
 #include "ops/token.h"
@@ -468,7 +470,7 @@ static bool names_operation(struct str pattern)
 {
     for (size_t i = 0; i < op_count; i++)
         if (!gate_is_exempt(str_of(op_table[i]->name)) &&
-            grant_pattern_fits(pattern, str_of(op_table[i]->name)))
+            wild_fits(pattern, str_of(op_table[i]->name)))
             return true;
     return false;
 }

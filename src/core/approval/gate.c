@@ -1,6 +1,7 @@
 /* gate: rows, events and matches of gates. */
 #include "core/approval/gate.h"
 
+#include "base/wild.h"
 #include "core/approval/approval_internal.h"
 
 #define GATE_SELECT                                                                                \
@@ -15,7 +16,7 @@ bool gate_is_exempt(struct str operation)
 
 static bool pattern_matches(struct str pattern, struct str text)
 {
-    return pattern.n == 0 || grant_pattern_fits(pattern, text);
+    return pattern.n == 0 || wild_fits(pattern, text);
 }
 
 static bool label_matches(const struct gate *g, const struct gate_action *a)
@@ -27,7 +28,7 @@ static bool label_matches(const struct gate *g, const struct gate_action *a)
 
 bool gate_matches(const struct gate *g, const struct gate_action *a)
 {
-    return !gate_is_exempt(a->operation) && grant_pattern_fits(g->operation, a->operation) &&
+    return !gate_is_exempt(a->operation) && wild_fits(g->operation, a->operation) &&
            (g->role.n == 0 || str_eq(g->role, a->role)) &&
            pattern_matches(g->command, a->command) && pattern_matches(g->path, a->path) &&
            label_matches(g, a);

@@ -2,6 +2,7 @@
 #include "core/approval/grant.h"
 
 #include "base/enc.h"
+#include "base/wild.h"
 #include "core/approval/approval_internal.h"
 #include "proto/digest.h"
 
@@ -26,29 +27,6 @@ void grant_hash(struct str operation, const json_t *arguments, char ret[GRANT_HA
     sha256(buf_str(&text), hash);
     for (size_t i = 0; i < sizeof hash; i++)
         (void)snprintf(ret + 2 * i, 3, "%02x", hash[i]);
-}
-
-bool grant_pattern_fits(struct str pattern, struct str text)
-{
-    size_t p = 0, i = 0, star = SIZE_MAX, mark = 0;
-
-    while (i < text.n) {
-        if (p < pattern.n && pattern.p[p] == '*') {
-            star = p++;
-            mark = i;
-        } else if (p < pattern.n && (pattern.p[p] == '?' || pattern.p[p] == text.p[i])) {
-            p++;
-            i++;
-        } else if (star != SIZE_MAX) {
-            p = star + 1;
-            i = ++mark;
-        } else {
-            return false;
-        }
-    }
-    while (p < pattern.n && pattern.p[p] == '*')
-        p++;
-    return p == pattern.n;
 }
 
 /* --- rows --- */
@@ -195,7 +173,7 @@ static bool fits(const struct grant *g, const struct grant_action *a)
 {
     return (g->hash.n == 0 || str_eq(g->hash, a->hash)) &&
            (g->sandbox.n == 0 || str_eq(g->sandbox, a->sandbox)) &&
-           (g->pattern.n == 0 || (a->text.n > 0 && grant_pattern_fits(g->pattern, a->text)));
+           (g->pattern.n == 0 || (a->text.n > 0 && wild_fits(g->pattern, a->text)));
 }
 
 int grant_use(struct team *t, const struct grant_action *a, struct grant *ret, struct err *e)

@@ -35,8 +35,6 @@ struct grant_action { /* what somebody wants to do */
 
 /* The hash of an operation and its arguments, which are a JSON object: its keys are sorted. */
 void grant_hash(struct str operation, const json_t *arguments, char ret[GRANT_HASH]);
-/* '*' matches any text, '?' one character. */
-bool grant_pattern_fits(struct str pattern, struct str text);
 /* The live ones, oldest first; after: an id. */
 CHECKED int grant_all(struct team *t, struct str after, int64_t limit, struct grant_list *ret,
                       struct err *e);
