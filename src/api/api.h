@@ -25,6 +25,7 @@ struct api_config {
     struct volumes *volumes;
     struct access *access;
     struct templates *templates;
+    struct policies *policies;
     struct blobs *blobs;
     struct secrets *secrets;
     const struct authority *authority; /* NULL: no interception */

@@ -410,6 +410,13 @@ static const struct setting own_rows[] = {
     {ROW(execs_max, OP_INT, .preset = "256", .min = 1, .max = 512,
          .text = "Maximum number of commands kept for one sandbox, including ended ones. The oldest ended ones are "
                  "removed.")},
+    {ROW(command_time_ms, OP_DURATION, .preset = "24h", .max = 31536000000,
+         .text = "How long a command may run whose request does not say; 0: without a limit. See docs/policies.md.")},
+    {ROW(session_time_ms, OP_DURATION, .preset = "30d", .max = 31536000000,
+         .text = "The same for sessions: terminals with a name; 0: without a limit.")},
+    {ROW(agent_policy, OP_STR, .preset = "", .max = 63,
+         .text = "The policy of all sandboxes that agents make and of all commands they start, besides others; it "
+                 "must exist. Empty: none.")},
     {ROW(output_bytes, OP_SIZE, .preset = "64m", .min = 64 * KIB, .max = 1LL << 40,
          .text = "Bytes of a command's output to keep, if its request does not say. The oldest output is dropped.")},
     {ROW(relay_output_bytes, OP_SIZE, .preset = "1m", .min = 64 * KIB, .max = 1LL << 40,

@@ -13,6 +13,7 @@
 #include "core/identity/tenant.h"
 #include "core/network/authority.h"
 #include "core/network/secret.h"
+#include "core/policy/policy.h"
 #include "core/sandbox/pool.h"
 #include "core/sandbox/volume.h"
 #include "core/space.h"
@@ -63,6 +64,7 @@ struct daemon {
     struct volumes *volumes;
     struct access *access;
     struct templates *templates;
+    struct policies *policies;
     struct blobs *blobs;
     struct secrets *secrets;
     struct authority authority;
@@ -558,6 +560,9 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                                        .sandboxes_max = c->sandboxes_max,
                                        .execs_max = c->execs_max,
                                        .output_bytes = c->output_bytes,
+                                       .command_time_ms = c->command_time_ms,
+                                       .session_time_ms = c->session_time_ms,
+                                       .policies = d->policies,
                                        .relay_output_bytes = c->relay_output_bytes},
             &d->sandboxes, e) < 0)
         return -1;
@@ -618,6 +623,7 @@ static int open_server(struct daemon *d, struct err *e)
                                      .volumes = d->volumes,
                                      .access = d->access,
                                      .templates = d->templates,
+                                     .policies = d->policies,
                                      .blobs = d->blobs,
                                      .secrets = d->secrets,
                                      .authority = c->intercept ? &d->authority : NULL,
@@ -656,7 +662,9 @@ static int start(struct daemon *d, struct err *e)
     if (open_store(d, e) < 0)
         return -1;
     apply_settings(d);
-    if (open_sandboxes(d, e) < 0 || open_asks(d, e) < 0 || open_images(d, e) < 0 ||
+    if (policies_open(d->store, &d->policies, e) < 0 ||
+        policies_set_agents(d->policies, str_of(d->conf->agent_policy), e) < 0 ||
+        open_sandboxes(d, e) < 0 || open_asks(d, e) < 0 || open_images(d, e) < 0 ||
         volumes_open(d->store, d->sandboxes, &d->volumes, e) < 0 ||
         access_open(&(struct access_config){.store = d->store,
                                             .identity = d->identity,
@@ -731,6 +739,7 @@ static void finish(struct daemon *d)
     d->volumes = volumes_free(d->volumes);
     d->access = access_free(d->access);
     d->templates = templates_free(d->templates);
+    d->policies = policies_free(d->policies);
     d->blobs = blobs_free(d->blobs);
     d->secrets = secrets_free(d->secrets);
     authority_done(&d->authority);

@@ -37,13 +37,16 @@ static const struct op_field sandbox_reply[] = {
           .types = "object"),
     REPLY("unenforced", OP_LIST,
           "Requested limits that this host cannot enforce. Also 'kill' and 'pause' if they work by "
-          "signals, without cgroups, and 'network' if the mode is raw, which no rule applies to.",
+          "signals, without cgroups, 'network' if the mode is raw, which no rule applies to, and "
+          "'paths' if path rules do not hold its commands.",
           .example = "disk"),
     REPLY("warnings", OP_LIST, "Differences from the request, one sentence each.",
           .example = "memory_bytes is not enforced on this host"),
     TRAIT_REPLIES,
     REPLY("agent", OP_STR, "The team's agent that works in it; null: none.", .nullable = true,
           .example = "claude"),
+    REPLY("policy", OP_STR, "Its own policy; null: none.", .nullable = true, .example = "careful"),
+    REPLY("policies", OP_LIST, "All policies that are in force in it.", .example = "careful"),
     REPLY("labels", OP_MAP, "Labels that the owner chose.", .example = "team=blue"),
     REPLY("mounts", OP_JSON, "Its mounts, as requested.", .types = "array"),
     REPLY("volumes", OP_JSON, "Its volumes: a list of {\"id\", \"name\", \"path\", \"read_only\"}.",
@@ -146,12 +149,16 @@ static const struct op_field sandbox_update_fields[] = {
     TRAIT_CHANGES(struct sandbox_update_in),
     FIELD(struct sandbox_update_in, network, OP_JSON, .types = "string|object",
           .text = NETWORK_TEXT),
+    FIELD(struct sandbox_update_in, policy, OP_STR, .max = 64, .example = "careful",
+          .text =
+              "Its policy, by name or id; empty: none. Not for agents. Acts at once on files, and "
+              "on commands that start from then on."),
 };
 const struct op op_sandbox_update = {
     .name = "sandbox.update",
     .group = "sandbox",
-    .text =
-        "Change a sandbox's name, labels, lifetime or network. Absent fields keep their values.",
+    .text = "Change a sandbox's name, labels, lifetime, network or policy. Absent fields keep "
+            "their values.",
     .method = "PATCH",
     .path = "/holt/v1/sandboxes/{id}",
     .verb = "update",

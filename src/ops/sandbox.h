@@ -21,12 +21,12 @@ enum { OP_UPPER_DISK, OP_UPPER_MEMORY };
 enum { OP_SYSCALLS_NARROW, OP_SYSCALLS_WIDE };
 
 struct sandbox_fields { /* the description of a sandbox; for sandbox.create and run */
-    struct str template, image, runtime, host, tenant, agent;
+    struct str template, image, runtime, host, tenant, agent, policy;
     struct sandbox_traits traits;
     int rootfs, upper, syscalls; /* -1: absent */
     json_t *network;             /* a mode or a policy, or NULL */
     struct op_list allow;        /* rules of an allowlist */
-    bool require_limits;
+    bool require_limits, require_paths;
     struct op_map labels;
     json_t *mounts, *volumes, *secrets; /* lists of objects, or NULL */
     struct op_list secret;              /* NAME or NAME=VARIABLE */
@@ -50,7 +50,8 @@ struct sandbox_update_in {
     struct str id, name;
     json_t *labels; /* an object of texts: replaces all; NULL: as they are */
     struct sandbox_traits traits, given;
-    json_t *network; /* NULL: as it is */
+    json_t *network;   /* NULL: as it is */
+    struct str policy; /* p NULL: as it is */
 };
 struct sandbox_stop_in { /* of stop and restart */
     struct str id;
@@ -103,6 +104,12 @@ struct sandbox_stop_in { /* of stop and restart */
         SANDBOX_FIELD(structure, agent, OP_STR, .max = 128, .example = "claude",                   \
                       .text = "The team's agent that works in it. Requests from inside act as "    \
                               "this agent and as no other."),                                      \
+        SANDBOX_FIELD(structure, policy, OP_STR, .max = 64, .example = "careful",                  \
+                      .text = "Its policy, by name or id: rules for commands, paths, time and "    \
+                              "output. See docs/policies.md."),                                    \
+        SANDBOX_FIELD(structure, require_paths, OP_BOOL, .preset = "false", .example = "true",     \
+                      .text = "Fail if path rules of its policies do not hold its commands too. "  \
+                              "Without it, the reply only has a warning."),                        \
         SANDBOX_FIELD(structure, labels, OP_MAP, .max = 64, .example = "team=blue",                \
                       .text = "Labels of your choice, to find it by."),                            \
         SANDBOX_FIELD(                                                                             \

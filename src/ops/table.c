@@ -9,6 +9,7 @@
 #include "ops/host.h"
 #include "ops/image.h"
 #include "ops/login.h"
+#include "ops/policy.h"
 #include "ops/port.h"
 #include "ops/secret.h"
 #include "ops/server.h"
@@ -100,6 +101,11 @@ const struct op *const op_table[] = {
     &op_host_list,
     &op_host_get,
     &op_host_drain,
+    &op_policy_create,
+    &op_policy_list,
+    &op_policy_get,
+    &op_policy_update,
+    &op_policy_remove,
     &op_template_create,
     &op_template_list,
     &op_template_get,
@@ -194,6 +200,7 @@ const struct op_group op_groups[] = {
     {"image", "Images: what sandboxes start from."},
     {"access", "Access: SSH certificates of minutes."},
     {"host", "Hosts of virtual machines."},
+    {"policy", "Policies: rules for commands, paths, time and output under a name."},
     {"template", "Templates: descriptions of sandboxes under a name."},
     {"volume", "Volumes: files shared by sandboxes."},
     {"secret", "Secrets: values that sandboxes use without holding them."},

@@ -12,6 +12,7 @@
 #include "ops/host.h"
 #include "ops/image.h"
 #include "ops/login.h"
+#include "ops/policy.h"
 #include "ops/port.h"
 #include "ops/secret.h"
 #include "ops/server.h"
@@ -103,6 +104,11 @@ const struct op_handler op_handlers[] = {
     {&op_host_list, host_list_run},
     {&op_host_get, host_get_run},
     {&op_host_drain, host_drain_run},
+    {&op_policy_create, policy_create_run},
+    {&op_policy_list, policy_list_run},
+    {&op_policy_get, policy_get_run},
+    {&op_policy_update, policy_update_run},
+    {&op_policy_remove, policy_remove_run},
     {&op_template_create, template_create_run},
     {&op_template_list, template_list_run},
     {&op_template_get, template_get_run},

@@ -6,6 +6,7 @@
 #include "api/reply_list.h"
 #include "base/mem.h"
 #include "core/network/secret.h"
+#include "core/policy/policy.h"
 #include "core/sandbox/traits.h"
 #include "core/sandbox/volume.h"
 
@@ -148,6 +149,8 @@ static void write_unenforced(struct jw *w, const struct sandbox_info *i)
         jw_c(w, "pause");
     if (i->traits.reach == SANDBOX_REACHES_RAW)
         jw_c(w, "network");
+    if (i->path_rules && !(i->enforced & LIMIT_PATHS))
+        jw_c(w, "paths");
     jw_array_end(w);
 }
 
@@ -159,6 +162,9 @@ static void write_warnings(struct jw *w, const struct sandbox_info *i)
     for (size_t k = 0; k < trait_count; k++)
         if (trait_table[k].type == TRAIT_LIMIT && is_missing(&trait_table[k], i))
             warn_unenforced(w, trait_table[k].name);
+    if (i->path_rules && !(i->enforced & LIMIT_PATHS))
+        jw_c(w, "path rules hold for the file API, but not for commands: the kernel inside has no "
+                "Landlock, or one without truncate (Linux 6.2)");
     jw_array_end(w);
 }
 
@@ -292,6 +298,22 @@ static void write_secrets(struct jw *w, const struct sandbox *s, const struct sa
     jw_array_end(w);
 }
 
+static void write_policies(struct jw *w, const struct sandbox *s, const struct sandbox_info *i)
+{
+    struct policy_force f;
+    struct policy_info p;
+
+    jw_ktext(w, "policy", i->policy);
+    sandbox_policies(s, &f);
+    jw_key(w, "policies");
+    jw_array(w);
+    for (size_t k = 0; k < f.n; k++) {
+        policy_info(f.v[k], &p);
+        jw_str(w, p.name);
+    }
+    jw_array_end(w);
+}
+
 static void sandbox_write_json(struct jw *w, const struct sandbox *s)
 {
     struct sandbox_info i;
@@ -314,6 +336,7 @@ static void sandbox_write_json(struct jw *w, const struct sandbox *s)
     write_warnings(w, &i);
     traits_reply(w, &i.traits);
     jw_ktext(w, "agent", i.agent);
+    write_policies(w, s, &i);
     write_labels(w, &i);
     write_mounts(w, &i);
     write_volumes(w, s, &i);
@@ -471,6 +494,7 @@ void sandbox_update_run(struct request *r)
         .name = in->name,
         .traits = in->traits,
         .given = in->given,
+        .policy = in->policy,
     };
     struct sandbox_job *j;
     struct err e = {0};

@@ -318,6 +318,8 @@ int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, s
                                                      : SANDBOX_CALLS_USUAL,
         .require_limits = f->require_limits || r->api->c.conf->require_limits,
         .agent = f->agent,
+        .policy = f->policy,
+        .require_paths = f->require_paths,
         .labels = spec_pairs(&f->labels, a),
         .label_count = f->labels.n,
     };

@@ -23,8 +23,9 @@ struct execs {
     struct space *space;
     char *dir; /* of the logs */
     int64_t execs_max, output_bytes, relay_output_bytes;
-    char *block;        /* buffer for readers */
-    struct list unsafe; /* execs whose output only init keeps */
+    int64_t command_time_ms, session_time_ms; /* of requests that say nothing; 0: none */
+    char *block;                              /* buffer for readers */
+    struct list unsafe;                       /* execs whose output only init keeps */
     struct timer spill;
     struct map shares; /* owner to struct output_share */
     struct list told;  /* callbacks due in the next turn */
@@ -182,3 +183,8 @@ void execs_tell_all(struct execs *all); /* the callbacks that are due */
 void notes_close(struct exec_set *set);
 void journals_wake(struct exec_set *set);
 void journals_end(struct exec_set *set, const struct err *e);
+
+/* --- exec_policy.c --- */
+/* Refuses it, or sets the limits that its request leaves out. */
+CHECKED int exec_apply_policies(const struct sandbox *s, struct exec_spec *spec,
+                                const struct principal *by, struct err *e);

@@ -54,6 +54,8 @@ static struct execs *execs_open(struct sandboxes *of, struct timers *timers,
         .dir = xasprintf("%s/execs", c->state),
         .execs_max = c->execs_max > 0 ? c->execs_max : EXECS_MAX,
         .output_bytes = c->output_bytes > 0 ? c->output_bytes : OUTPUT_BYTES,
+        .command_time_ms = c->command_time_ms,
+        .session_time_ms = c->session_time_ms,
         .relay_output_bytes = c->relay_output_bytes > 0 ? c->relay_output_bytes : OUTPUT_BYTES,
         .block = xmalloc(LOG_BLOCK),
     };

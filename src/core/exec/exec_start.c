@@ -318,7 +318,7 @@ static void start_again(struct sandbox *s, struct str id, exec_cb done, void *ar
 void exec_start(struct sandbox *s, const struct exec_spec *asked, const struct principal *by,
                 exec_cb done, void *arg)
 {
-    const struct exec_spec spec = with_defaults(s, asked);
+    struct exec_spec spec = with_defaults(s, asked);
     struct exec *x;
     struct err e = {0};
 
@@ -327,7 +327,8 @@ void exec_start(struct sandbox *s, const struct exec_spec *asked, const struct p
         return;
     }
     if (check_spec(s, &spec, &e) < 0 || check_name(s, spec.name, &e) < 0 ||
-        sandbox_takes_commands(s, &e) < 0 || check_share(s, by, &e) < 0 || make_room(s, &e) < 0) {
+        sandbox_takes_commands(s, &e) < 0 || exec_apply_policies(s, &spec, by, &e) < 0 ||
+        check_share(s, by, &e) < 0 || make_room(s, &e) < 0) {
         if (spec.tx_hook)
             spec.tx_hook->free(spec.tx_hook_arg);
         tell(exec_set_of(s)->all, NULL, done, arg, &e);

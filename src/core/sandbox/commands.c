@@ -69,6 +69,8 @@ bool sandbox_is_listed(const struct sandbox *s)
 
 int sandbox_takes_commands(const struct sandbox *s, struct err *e)
 {
+    if (sandbox_policy_check(s, e) < 0)
+        return -1;
     if (s->sm.state == SANDBOX_RUNNING && !s->destroying && s->in_list)
         return 0;
     err_set(e, ERR_CONFLICT, 0, "run a command in sandbox '%s': it is %s", s->id,

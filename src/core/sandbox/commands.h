@@ -64,6 +64,9 @@ struct sandbox_defaults { /* of its image, for commands */
 };
 
 const char *sandbox_id(const struct sandbox *s);
+/* The policies of the caller, as an agent; those of the sandbox: sandbox_policies. */
+void sandbox_policies_of(const struct sandbox *s, const struct principal *by,
+                         struct policy_force *ret);
 const char *sandbox_owner(const struct sandbox *s);
 struct sandbox_commands *sandbox_commands(const struct sandbox *s);
 const struct sandbox_defaults *sandbox_defaults(const struct sandbox *s);

@@ -33,8 +33,9 @@ enum limit_bit { /* limits that are (or are requested to be) enforced */
                  LIMIT_PIDS = 4,
                  LIMIT_DISK = 8,
                  LIMIT_NOFILE = 16,
-                 LIMIT_KILL = 32,  /* a kill reaches every process: by cgroup, not by signals */
-                 LIMIT_PAUSE = 64, /* pausing stops everything, unnoticed by the commands */
+                 LIMIT_KILL = 32,   /* a kill reaches every process: by cgroup, not by signals */
+                 LIMIT_PAUSE = 64,  /* pausing stops everything, unnoticed by the commands */
+                 LIMIT_PATHS = 128, /* path rules hold commands: set by core, not by a driver */
 };
 
 struct sandbox_mount {

@@ -160,6 +160,7 @@ struct sandbox *sandbox_unref(struct sandbox *s)
     mem_free(s->env);
     mem_free(s->mounts);
     mem_free(s->secrets);
+    mem_free(s->policy_agent);
     mem_free(s->layers);
     mem_free(s->asked_image);
     sandbox_defaults_done(&s->defaults);
@@ -187,6 +188,10 @@ static struct str text(const char *s)
 
 void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
 {
+    struct policy_info own = {0};
+
+    if (s->policy)
+        policy_info(s->policy, &own);
     *ret = (struct sandbox_info){
         .id = s->id,
         .name = text(s->name),
@@ -202,6 +207,8 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
         .traits = s->traits,
         .enforced = s->enforced,
         .agent = text(s->agent),
+        .policy = own.name,
+        .path_rules = sandbox_has_path_rules(s),
         .created_ms = s->created_ms,
         .started_ms = s->started_ms,
         .ended_ms = s->ended_ms,
@@ -231,6 +238,8 @@ struct sandboxes *sandbox_registry(const struct sandbox *s)
 
 struct guest *sandbox_guest(struct sandbox *s, struct err *e)
 {
+    if (sandbox_policy_check(s, e) < 0)
+        return NULL;
     if (s->sm.state != SANDBOX_RUNNING && s->sm.state != SANDBOX_PAUSED) {
         err_set(e, ERR_CONFLICT, 0, "sandbox '%s' is %s", s->id, sm_name(&s->sm));
         err_object(e, "sandbox", s->id);
@@ -265,6 +274,7 @@ void sandbox_drop(struct sandbox *s)
     if (!s->in_list)
         return;
     sandbox_release_layers(s);
+    s->policy = policy_release(s->policy);
     sorted_remove(SORTED(all, id), s);
     map_remove(&all->by_id, str_of(s->id));
     sandbox_unnamed(s);
@@ -480,6 +490,7 @@ int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, str
     all->store = c->store;
     all->space = c->space;
     all->authority = c->authority;
+    all->policies = c->policies;
     all->timers = timers_new(c->loop);
     all->aliases = aliases_new();
     all->state = xstrdup(c->state);
@@ -504,6 +515,7 @@ int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, str
     sandboxes_open_egress(all, c);
     sandboxes_adopt(all);
     pools_open(all);
+    sandboxes_follow_policies(all);
     *ret = all;
     return 0;
 }
@@ -531,6 +543,8 @@ struct sandboxes *sandboxes_close(struct sandboxes *all)
     if (!all)
         return NULL;
     all->closed = true;
+    if (all->policies)
+        policies_on_change(all->policies, NULL, NULL);
     while (all->count > 0) {
         struct sandbox *s = sandbox_ref(all->sorted[all->count - 1]);
 

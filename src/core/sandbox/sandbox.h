@@ -22,6 +22,8 @@ struct sandbox_secret;
 struct authority;
 struct volumes;
 struct space;
+struct policies; /* core/policy/policy.h */
+struct policy_force;
 struct pool_config; /* core/sandbox/pool.h */
 struct pool_counts;
 struct commands_ops; /* core/sandbox/commands.h */
@@ -48,6 +50,8 @@ struct sandbox_spec {   /* valid during the call */
     enum sandbox_calls { SANDBOX_CALLS_USUAL, SANDBOX_CALLS_NARROW, SANDBOX_CALLS_WIDE } calls;
     bool require_limits; /* refuse limits that cannot be enforced */
     struct str agent;    /* the agent of the team it acts as; empty: none */
+    struct str policy;   /* its own, by name or id; empty: none */
+    bool require_paths;  /* refuse path rules that do not hold commands too */
     const struct pair *labels, *env;
     size_t label_count, env_count;
     const struct sandbox_mount *mounts;
@@ -70,6 +74,8 @@ struct sandbox_spec {   /* valid during the call */
 struct sandbox_info { /* its public state; borrowed until the loop turns */
     const char *id;
     struct str name, image, runtime, host, tenant, owner, failure, agent;
+    struct str policy;      /* the name of its own; empty: none */
+    bool path_rules;        /* a policy in force has some */
     struct str asked_image; /* the alias that named its image (setting image_aliases) */
     struct str network;     /* its policy in JSON */
     enum sandbox_state state;
@@ -115,11 +121,13 @@ struct sandboxes_config {
     const char *session_dialect;          /* whose aliases its credentials may say; NULL: none */
     int64_t proxy_port;
     const struct authority *authority; /* trusted by sandboxes; NULL: no interception */
+    struct policies *policies;         /* outlive the registry; NULL: none */
     struct space *space;            /* asked before files are added; NULL: nothing is kept free */
     const struct pool_config *pool; /* NULL: none are made ahead */
     /* 0: 4,096; 256 (per sandbox, ended ones included: the oldest are dropped); 64 MiB */
     int64_t sandboxes_max, execs_max, output_bytes, relay_output_bytes;
-    bool wide; /* what SANDBOX_CALLS_USUAL means */
+    int64_t command_time_ms, session_time_ms; /* without one in the request; 0: none */
+    bool wide;                                /* what SANDBOX_CALLS_USUAL means */
 };
 
 /* Opens the drivers and reads the rows (blocking: at start-up only); then, as the loop turns,
@@ -214,6 +222,7 @@ struct sandbox_change { /* members that are not set stay unchanged */
     bool set_labels;
     struct sandbox_traits traits, given; /* the members that are not 0 in given */
     struct str network;                  /* as in sandbox_spec; empty: unchanged */
+    struct str policy;                   /* p NULL: unchanged; empty: none */
 };
 void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const struct principal *by,
                     sandbox_cb done, void *arg);
@@ -223,6 +232,10 @@ void sandbox_stats(struct sandbox *s, sandbox_stats_cb done, void *arg);
 /* For files and dials: the connection to its init.  NULL: *e has the reason (not running,
  * reconnecting).  Counts as activity. */
 struct guest *sandbox_guest(struct sandbox *s, struct err *e);
+/* The policies that are in force in it, whoever calls. */
+void sandbox_policies(const struct sandbox *s, struct policy_force *ret);
+/* The version of Landlock that holds all path rules for commands; before it, not truncate(2). */
+#define SANDBOX_LANDLOCK 3
 /* For clients of the proxy's TCP port that act for it: a URL with credentials; hosts, joined by
  * commas, are included in them.  false: it has no network, or there is no TCP port. */
 bool sandbox_proxy_url(const struct sandbox *s, struct str hosts, struct buf *to);

@@ -270,6 +270,7 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     struct driver *d = NULL;
     struct sandbox_limits limits = spec->traits.limits;
     const struct sandbox_traits *t = &spec->traits;
+    struct policy *policy = NULL;
     struct image_use use;
     struct str tenant;
     struct sandbox *s;
@@ -277,7 +278,8 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     if (check_maker(by, &e) == 0 && check_spec(all, spec, by, &e) == 0 &&
         check_agent(spec, by, &e) == 0 && ceiling_limits(&all->ceilings, by, &limits, &e) == 0 &&
         owner_tenant(by, spec->tenant, &tenant, &e) == 0 &&
-        gather_mounts(all, spec, tenant, by, mounts, &e) == 0)
+        gather_mounts(all, spec, tenant, by, mounts, &e) == 0 &&
+        sandbox_policy_choose(all, spec, by, &policy, &e) == 0)
         slot = pick_driver(all, spec, &limits, &e);
     d = slot ? slot->driver : NULL;
     if (d && (t->relay || t->hub || t->process_api) && !(d->ops->caps & DRIVER_CAN_RELAY)) {
@@ -300,6 +302,7 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
         return;
     }
     s = from_spec(all, spec);
+    sandbox_policy_take(s, spec, by, policy);
     text_set(&s->tenant, tenant);
     s->traits.limits = limits;
     sandbox_set_image(s, spec->image, &use);

@@ -10,6 +10,7 @@
 #include "core/network/authority.h"
 #include "core/network/egress.h"
 #include "core/network/secret.h"
+#include "core/policy/policy.h"
 #include "core/sandbox/commands.h"
 #include "core/sandbox/host.h"
 #include "core/sandbox/pool.h"
@@ -47,6 +48,7 @@ struct sandboxes {
     struct images *images;             /* or NULL: the host image only */
     struct volumes *volumes;           /* or NULL: none */
     struct secrets *secrets;           /* or NULL: none */
+    struct policies *policies;         /* or NULL: none */
     const struct authority *authority; /* or NULL: no interception */
     struct space *space;
     sandbox_relay relay; /* or NULL */
@@ -116,10 +118,15 @@ struct sandbox {
     struct sandbox_traits traits;
     uint32_t enforced;
     bool orphan;
-    bool require_limits; /* at its creation only */
-    bool warm;           /* it had been made ahead */
-    bool networked;      /* it was started with a network: holt-egress is to know it */
-    bool trusts;         /* it was started with holt's certificate authority */
+    bool require_limits, require_paths; /* at its creation only */
+    struct policy *policy;              /* its own, held; NULL: none */
+    bool policy_lost;                   /* its row names one that does not exist */
+    char *policy_agent;                 /* whose policies are in force; NULL or "": none */
+    bool by_agent;                      /* an agent made it */
+    bool ruled;                         /* its init was sent path rules, now or earlier */
+    bool warm;                          /* it had been made ahead */
+    bool networked; /* it was started with a network: holt-egress is to know it */
+    bool trusts;    /* it was started with holt's certificate authority */
     enum sandbox_wiring wiring;
     int updates;  /* being saved */
     bool in_list; /* of the registry */
@@ -325,6 +332,19 @@ struct driver_slot *host_slot(struct sandboxes *all, struct str runtime, struct 
 struct driver_slot *host_place(struct sandboxes *all, const struct driver_ops *ops,
                                struct str wanted, const struct sandbox_limits *limits,
                                struct err *e);
+
+/* --- sandbox_policy.c --- */
+CHECKED int sandbox_policy_choose(struct sandboxes *all, const struct sandbox_spec *spec,
+                                  const struct principal *by, struct policy **ret, struct err *e);
+void sandbox_policy_take(struct sandbox *s, const struct sandbox_spec *spec,
+                         const struct principal *by, struct policy *own);
+CHECKED int sandbox_policy_change(struct sandbox *s, struct str name, const struct principal *by,
+                                  struct err *e);
+CHECKED int sandbox_policy_check(const struct sandbox *s, struct err *e); /* not lost */
+bool sandbox_has_path_rules(const struct sandbox *s);
+void sandbox_send_rules(struct sandbox *s);                  /* with every connection and change */
+CHECKED int sandbox_ruled(struct sandbox *s, struct err *e); /* its init holds them */
+void sandboxes_follow_policies(struct sandboxes *all);
 
 /* sandbox_image.c */
 struct image_use;

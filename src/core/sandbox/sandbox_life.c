@@ -481,6 +481,8 @@ void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const str
         err_set(&e, ERR_INVALID, 0, "a lifetime must not be negative");
     else if (principal_is_inside(by) && traits_any(&c->given))
         err_set(&e, ERR_FORBIDDEN, 0, "a sandbox cannot change its own lifetime");
+    else if (c->policy.p && sandbox_policy_change(s, c->policy, by, &e) < 0)
+        err_wrap(&e, "change sandbox '%s'", s->id);
     else if (c->network.n > 0 && sandbox_net_change(s, c->network, by, &e) < 0)
         err_wrap(&e, "change sandbox '%s'", s->id);
     if (e.code != ERR_NONE) {
@@ -495,6 +497,8 @@ void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const str
         s->label_count = c->label_count;
     }
     traits_change(&s->traits, &c->traits, &c->given);
+    if (c->policy.p)
+        sandbox_send_rules(s);
     if (c->network.n > 0)
         sandbox_wire(s);
     sandbox_changed(s, by, done, arg);

@@ -38,14 +38,27 @@ static void link_ready(struct guest *g, const struct guest_hello_init *h)
 {
     AUTO(sandbox_unref) struct sandbox *s = sandbox_ref(guest_arg(g));
     bool other = s->known_epoch && memcmp(s->epoch, h->epoch, sizeof s->epoch) != 0;
+    struct err e = {0};
 
     if (!sandbox_is_linked(s))
         sm_move(&s->link, LINK_READY);
     s->tries = 0;
     memcpy(s->epoch, h->epoch, sizeof s->epoch);
     s->known_epoch = true;
+    if (sandbox_ruled(s, &e) < 0 && step_is(s, STEP_CREATE)) {
+        sandbox_undo(s, &e);
+        return;
+    }
     commands_ops(s)->linked(s->commands, h, other);
     sandbox_made_ready(s);
+}
+
+static void link_ruled(struct guest *g)
+{
+    struct sandbox *s = guest_arg(g);
+    struct err e;
+
+    (void)!sandbox_ruled(s, &e); /* a requirement is of the creation */
 }
 
 static void link_lost(struct guest *g, const struct err *e)
@@ -76,7 +89,7 @@ static int link_relay(struct guest *g, struct guest_pipe *p, const struct guest_
 
 static void init_connected(void *arg, int fd, const struct err *e)
 {
-    static const struct guest_ops ops = {link_ready, link_lost, link_relay};
+    static const struct guest_ops ops = {link_ready, link_lost, link_relay, link_ruled};
     AUTO(sandbox_unref) struct sandbox *s = arg;
     AUTO(fd_close) int owned = fd;
 
@@ -88,6 +101,7 @@ static void init_connected(void *arg, int fd, const struct err *e)
     }
     s->guest = guest_open(s->all->loop, TAKE_FD(owned), &ops, s);
     sm_move(&s->link, LINK_OPEN);
+    sandbox_send_rules(s);
 }
 
 void link_open(struct sandbox *s)

@@ -32,10 +32,23 @@ static void put_mounts(struct jw *w, const struct sandbox *s)
     jw_array_end(w);
 }
 
+static void sandbox_put_policy(struct jw *w, const struct sandbox *s)
+{
+    struct policy_info i = {.id = ""};
+
+    if (s->policy)
+        policy_info(s->policy, &i);
+    jw_kc(w, "policy", s->policy_lost ? "lost" : i.id);
+    jw_kc(w, "policy_agent", s->policy_agent ? s->policy_agent : "");
+    jw_kbool(w, "by_agent", s->by_agent);
+    jw_kbool(w, "ruled", s->ruled);
+}
+
 void sandbox_put_spec(struct jw *w, const struct sandbox *s)
 {
     traits_put(w, &s->traits);
     jw_kc(w, "agent", s->agent);
+    sandbox_put_policy(w, s);
     jw_key(w, "network");
     jw_raw(w, str_of(s->network));
     jw_kbool(w, "networked", s->networked);
@@ -129,6 +142,22 @@ static void get_network(struct sandbox *s, const json_t *v)
     sandbox_net_take(s, &n);
 }
 
+static void get_policy(struct sandbox *s, const json_t *o)
+{
+    struct str id = json_text(o, "policy");
+    struct err e;
+
+    if (id.n > 0 && s->all->policies)
+        s->policy = policy_hold(policy_find(s->all->policies, id, &e));
+    s->policy_lost = id.n > 0 && !s->policy;
+    if (s->policy_lost)
+        log_error("the policy of a sandbox does not exist", LOG_C("id", s->id),
+                  LOG_S("policy", id));
+    text_set(&s->policy_agent, json_text(o, "policy_agent"));
+    s->by_agent = json_flag(o, "by_agent");
+    s->ruled = json_flag(o, "ruled");
+}
+
 int sandbox_get_spec(struct sandbox *s, struct str text, struct err *e)
 {
     AUTO(json_decref) json_t *o = NULL;
@@ -137,6 +166,7 @@ int sandbox_get_spec(struct sandbox *s, struct str text, struct err *e)
         return err_wrap(e, "the row of sandbox '%s'", s->id);
     traits_get(&s->traits, o);
     text_set(&s->agent, json_text(o, "agent"));
+    get_policy(s, o);
     get_network(s, json_object_get(o, "network"));
     s->networked = json_flag(o, "networked");
     s->trusts = json_flag(o, "trusts");
