@@ -41,9 +41,8 @@ def test_a_session_has_a_name_and_a_screen(holtd, box):
     assert (s.made["name"], s.made["rows"], s.made["cols"], s.made["state"]) == ("work", 10, 60, "running")
     s.wait_text(">")
     s.send("echo one; printf '\\033[1;31mred\\033[0m\\n'", "Enter")
-    seen = s.wait_text("red\n")
-    assert seen["text"].split("\n")[1:3] == ["one", "red"]
-    assert seen["cursor"] == {"row": 3, "col": 2, "visible": True} and seen["complete"]
+    seen = s.wait_screen(lambda v: v["cursor"] == {"row": 3, "col": 2, "visible": True})
+    assert seen["text"].split("\n")[1:3] == ["one", "red"] and seen["complete"]
     assert "\033[0;1;31mred\033[0m" in s.screen(format="ansi")
     assert s.screen(format="text").split("\n")[2] == "red"
     cells = s.screen(cells="true")["lines"][2]["runs"]
