@@ -404,6 +404,34 @@ static void a_runtime_that_cannot_list_is_asked_again(void **state)
     assert_int_equal(state_of(sandbox_next(f->all, &principal_system, STR(""))), SANDBOX_FAILED);
 }
 
+/* A client may come before the runtime has said what lives. */
+static void requests_come_before_the_list(void **state)
+{
+    struct fixture *f = *state, other = {0};
+    struct sandbox *s;
+
+    (void)create(f);
+    close_all(f);
+    script_reset();
+    inject(CALL_LIST);
+    open_all(f);
+    s = sandbox_next(f->all, &principal_system, STR(""));
+    sandbox_stop(s, 0, true, &tester, on_sandbox, f);
+    await(f);
+    assert_int_equal(f->e.code, ERR_UNAVAILABLE);
+    assert_int_equal(state_of(s), SANDBOX_RUNNING);
+    script.fail[CALL_LIST] = (struct err){0};
+    script.hold[CALL_REMOVE] = true;
+    sandbox_destroy(s, &tester, on_sandbox, &other);
+    pass(f, 1500); /* the list comes while it is being destroyed */
+    assert_true(sandboxes_settled(f->all));
+    script_release(CALL_REMOVE);
+    settle(f);
+    assert_true(other.called);
+    assert_int_equal(other.e.code, ERR_NONE);
+    assert_int_equal(sandboxes_count(f->all), 0);
+}
+
 /* --- commands --- */
 
 static void a_kill_that_is_not_reported_is_the_runtimes_turn(void **state)
@@ -925,6 +953,7 @@ int main(void)
         TEST(lifetimes_by_the_clock),
         TEST(what_lives_is_adopted_and_what_nobody_knows_is_not),
         TEST(a_runtime_that_cannot_list_is_asked_again),
+        TEST(requests_come_before_the_list),
         TEST(a_kill_that_is_not_reported_is_the_runtimes_turn),
         TEST(a_lost_connection_is_made_again),
         TEST(another_epoch_is_another_init),

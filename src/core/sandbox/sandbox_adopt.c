@@ -117,6 +117,8 @@ static void settle_row(struct sandbox *s, bool alive)
 {
     const char *why = after_crash(s);
 
+    if (!step_is(s, STEP_NONE))
+        return; /* a client was faster: it is being destroyed, or started */
     if (s->destroying || s->sm.state == SANDBOX_CREATING || s->sm.state == SANDBOX_DESTROYED ||
         (s->traits.one_shot && sandbox_is_idle(s))) {
         sandbox_destroy_now(s);

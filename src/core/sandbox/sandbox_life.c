@@ -45,9 +45,16 @@ void sandbox_step_end(struct sandbox *s, const struct err *e)
 /* Why a step cannot begin; 0: it can. */
 static int must_be_free(const struct sandbox *s, const char *what, struct err *e)
 {
-    if (step_is(s, STEP_NONE) && !s->destroying && s->driver && !s->orphan)
+    bool known = s->origin == ORIGIN_SETTLED || s->sm.state == SANDBOX_STOPPED ||
+                 s->sm.state == SANDBOX_FAILED;
+
+    if (step_is(s, STEP_NONE) && !s->destroying && s->driver && !s->orphan && known)
         return 0;
-    if (s->orphan && s->driver) {
+    if (s->driver && !known) {
+        err_set(e, ERR_UNAVAILABLE, 0,
+                "%s sandbox '%s': holtd was restarted and has not found it again yet", what, s->id);
+        err_hint(e, "try again in a moment");
+    } else if (s->orphan && s->driver) {
         err_set(e, ERR_CONFLICT, 0,
                 "%s sandbox '%s': it is an orphan, which is not in this database", what, s->id);
         err_hint(e, "start holtd with the database it belongs to, or destroy it: holt rm %s",
