@@ -12,6 +12,7 @@
 #include "api/rpc.h"
 #include "api/share/event_stream.h"
 #include "api/share/revocable_stream.h"
+#include "api/share/ssh_door.h"
 #include "api/team/approval_wait.h"
 #include "api/team/gates.h"
 #include "api/team/team.h"
@@ -408,6 +409,7 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
         return -1;
     }
     a->previews = previews_new();
+    a->ssh = ssh_doors_new(a);
     a->preview_route = (struct route){
         .name = "preview", .perm = op_port_proxy.perm, .index = router_reserve(a->router)};
     dialects_start(a);
@@ -430,6 +432,7 @@ struct api *api_free(struct api *a)
     lives_free(a->screens);
     consoles_free(a->consoles);
     previews_free(a->previews);
+    ssh_doors_free(a->ssh);
     health_free(a->health);
     dial_tls_free(a->registry_tls);
     router_free(a->router);
@@ -460,6 +463,7 @@ void api_tick(struct api *a)
     gates_tick(a);
     webhooks_tick(a);
     prompts_tick(a->prompts);
+    ssh_doors_tick(a->ssh);
     dialects_tick(a);
     health_changed(a->health);
 }
@@ -473,4 +477,5 @@ void api_end_streams(struct api *a)
     prompts_close(a->prompts);
     lives_close(a->screens);
     webhooks_stop(a);
+    ssh_doors_end(a->ssh);
 }

@@ -83,6 +83,17 @@ static const struct cli_flag shell_flags[] = {
     {{.name = "user", .type = OP_STR}, 'u', false},
     {{.name = "cwd", .type = OP_STR}, 'w', false},
 };
+static const struct cli_flag ssh_flags[] = {
+    {{.name = "sandbox", .type = OP_STR, .required = true, .positional = true, .example = "build", .text = "The sandbox's id or name."}, 0},
+    {{.name = "command", .type = OP_LIST, .positional = true, .example = "-- ls -l", .text = "Command for the user's shell there. Default: a login shell."}, 0, true},
+    {{.name = "user", .type = OP_STR, .example = "root", .text = "The user inside. Default: root."}, 'l'},
+    {{.name = "tty", .type = OP_BOOL, .text = "Give the command a terminal."}, 't'},
+    {{.name = "forward", .type = OP_LIST, .max = 64, .example = "8080:127.0.0.1:80", .text = "Forward a local port or socket, as ssh -L does; repeatable."}, 'L', .whole = true},
+    {{.name = "ttl_ms", .type = OP_DURATION, .min = 60000, .max = 600000, .example = "5m", .text = "How long the certificate is valid: 1 to 10 minutes. The session may last longer."}, 0},
+};
+static const struct cli_flag access_ca_flags[] = {
+    {{.name = "dir", .type = OP_STR, .example = "ca", .text = "Instead, make an authority in this folder: the files ssh-ca and ssh-ca.pub. No server is needed."}, 0},
+};
 static const struct cli_flag attach_flags[] = {
     DETACH_FLAG,
     {{.name = "exec", .type = OP_STR, .positional = true}, .optional = true},
@@ -255,6 +266,11 @@ const struct verb verb_table[] = {
     {.verb = "shell", .op = "exec.create", .fills = RUN_FILLS ",cancel_on_disconnect,background,merge,timeout_ms", .failed = 125,
      .text = "Open a shell in a sandbox.\nCtrl-P Ctrl-Q leaves it running; `holt attach` returns to it.",
      FLAGS(shell_flags), .run = shell_run, EXAMPLES("holt shell build", "holt shell build -u 1000 --shell /bin/sh")},
+    {.verb = "ssh", .group = "access", .failed = 255,
+     .text = "Log into a sandbox by SSH, with a certificate of minutes for this one session.\n"
+             "The key is in memory only; the sandbox's host key is checked. The exit status is that of ssh.",
+     FLAGS(ssh_flags), .run = ssh_run, EXAMPLES("holt ssh build", "holt ssh build -- make test", "holt ssh build -L 8080:127.0.0.1:80")},
+    {.verb = "access ca", FLAGS(access_ca_flags), .run = access_ca_verb_run, EXAMPLES("holt access ca", "holt access ca --dir ca")},
     {.verb = "attach", .op = "exec.attach", .fills = "role,stdout_offset,stderr_offset", .failed = 125,
      .text = "Attach to a command: see its output from the start, type into it.\n"
              "The default is the command that was started last. If somebody else controls it, you only watch; --take "

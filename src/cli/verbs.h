@@ -6,6 +6,7 @@
 #define VERB_RUN(name)                                                                             \
     CHECKED int name(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 
+VERB_RUN(access_ca_verb_run);
 VERB_RUN(approval_ask_run);
 VERB_RUN(approval_watch_run);
 VERB_RUN(attach_run);
@@ -47,6 +48,7 @@ VERB_RUN(session_replay_verb_run);
 VERB_RUN(session_screen_verb_run);
 VERB_RUN(session_watch_verb_run);
 VERB_RUN(shell_run);
+VERB_RUN(ssh_run);
 VERB_RUN(top_run);
 VERB_RUN(version_run);
 VERB_RUN(wait_run);

@@ -27,6 +27,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     enum log_level log_level;
     enum log_format log_format;
     char *tls_cert, *tls_key;
+    char *ssh_ports; /* conf_port_range */
     struct conf_list cors_origins, seed_origins;
     struct conf_list egress_internal;
     struct conf_list host_names; /* further names allowed in Host */
@@ -120,6 +121,9 @@ struct conf_dir {
 };
 #define CONF_DIRS_MAX 8
 size_t conf_dirs(const struct config *c, struct conf_dir *to, size_t room);
+
+/* "": 0 to 0, any port; "2200-2299"; "off": -1 to -1.  False: it is none of these. */
+bool conf_port_range(const char *text, int *ret_first, int *ret_last);
 
 /* One entry of `hosts`: where virtual machines are made. */
 struct conf_host {

@@ -71,6 +71,30 @@ static int check_approval_kind(const char *value, struct err *e)
                    value);
 }
 
+bool conf_port_range(const char *text, int *ret_first, int *ret_last)
+{
+    struct str last, first = str_cut(str_of(text), '-', &last);
+    int64_t from = 0, to = 0;
+    bool off = strcmp(text, "off") == 0, any = text[0] == '\0';
+
+    if (!off && !any &&
+        (str_parse_i64(first, &from) < 0 || str_parse_i64(last, &to) < 0 || from < 1 || to < from ||
+         to > 65535))
+        return false;
+    *ret_first = off ? -1 : (int)from;
+    *ret_last = off ? -1 : (int)to;
+    return true;
+}
+
+static int check_ports(const char *value, struct err *e)
+{
+    int first, last;
+
+    return conf_port_range(value, &first, &last)
+               ? 0
+               : err_set(e, ERR_INVALID, 0, "it must be 'FIRST-LAST', 'off' or empty");
+}
+
 /* A browser connects to it. */
 static int check_preview_address(const char *value, struct err *e)
 {
@@ -543,6 +567,9 @@ static const struct setting own_rows[] = {
     {ROW(vm_accel, OP_CHOICE, .choices = vm_accels, .preset = "auto",
          .text = "How virtual machines run: 'kvm', 'tcg' (emulation, several times slower), or 'auto': KVM if the "
                  "first machine starts with it.")},
+    {ROW(ssh_ports, OP_STR, .preset = "", .max = 16,
+         .text = "Ports on 127.0.0.1 for SSH into sandboxes, one for each that was asked for: FIRST-LAST. Empty: any "
+                 "free port. 'off': none."), .check = check_ports, .reload = true},
     {ROW(proxy_host, OP_STR, .preset = "", .max = 255,
          .text = "Address on which the egress proxy also listens on TCP, for clients with credentials; a name: all "
                  "addresses. Empty: only sandboxes can connect to it."), .check = check_proxy_host},

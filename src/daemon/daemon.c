@@ -668,6 +668,7 @@ static int start(struct daemon *d, struct err *e)
         volumes_open(d->store, d->sandboxes, &d->volumes, e) < 0 ||
         access_open(&(struct access_config){.store = d->store,
                                             .identity = d->identity,
+                                            .revoked = d->revoked,
                                             .sandboxes = d->sandboxes,
                                             .state = d->conf->state},
                     &d->access, e) < 0 ||

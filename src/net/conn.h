@@ -75,6 +75,7 @@ void conn_sweep(struct server *s, int64_t now_ms);
 /* For conn.c: the server's connections by their wait, longest first. */
 struct list *server_conns(struct server *s, enum conn_wait wait);
 void server_conn_gone(struct server *s, struct conn *c);
+struct stream_hub *server_streams(const struct server *s);
 bool server_is_stopping(const struct server *s);
 /* Counts bytes held for a peer that is not authenticated yet. */
 CHECKED int server_hold(struct server *s, struct conn *c, int64_t change, struct err *e);

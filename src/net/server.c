@@ -42,6 +42,11 @@ struct list *server_conns(struct server *s, enum conn_wait wait)
     return &s->conns[wait];
 }
 
+struct stream_hub *server_streams(const struct server *s)
+{
+    return s->hub;
+}
+
 bool server_is_stopping(const struct server *s)
 {
     return s->stopping;

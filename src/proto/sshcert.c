@@ -22,6 +22,8 @@
 #define PRIVATE_MAGIC "openssh-key-v1" /* with its NUL */
 #define PRIVATE_BLOCK 8                /* padding of the cipher "none" */
 
+_Static_assert(SSH_KEY_BYTES == SHA256_SIZE, "a derived seed is a digest");
+
 /* --- RFC 4251 section 5 --- */
 
 static void put_u32(struct buf *to, uint32_t v)
@@ -97,6 +99,13 @@ static int derive_public(struct ssh_authority *a, struct err *e)
 int ssh_authority_make(struct ssh_authority *ret, struct err *e)
 {
     rnd_bytes(ret->seed, sizeof ret->seed);
+    return derive_public(ret, e);
+}
+
+int ssh_authority_derive(const struct ssh_authority *a, struct str label, struct ssh_authority *ret,
+                         struct err *e)
+{
+    hmac_sha256(str_make(a->seed, sizeof a->seed), label, ret->seed);
     return derive_public(ret, e);
 }
 
@@ -285,10 +294,15 @@ static void put_principals(const struct ssh_cert_spec *spec, struct buf *to)
     put_string(to, buf_str(&all));
 }
 
-static void put_extensions(struct buf *to)
+/* In the order of their names (PROTOCOL.certkeys). */
+static void put_extensions(const struct ssh_cert_spec *spec, struct buf *to)
 {
     AUTO(buf_done) struct buf all = {0};
 
+    if (spec->forwarding) {
+        put_string(&all, STR("permit-port-forwarding"));
+        put_string(&all, STR(""));
+    }
     put_string(&all, STR("permit-pty"));
     put_string(&all, STR(""));
     put_string(to, buf_str(&all));
@@ -312,7 +326,7 @@ static void put_unsigned(const struct ssh_authority *a, struct str type, struct 
     put_u64(to, (uint64_t)spec->valid_after_s);
     put_u64(to, (uint64_t)spec->valid_before_s);
     put_string(to, STR("")); /* critical options */
-    put_extensions(to);
+    put_extensions(spec, to);
     put_string(to, STR("")); /* reserved */
     put_public_blob(a, &blob);
     put_string(to, buf_str(&blob));

@@ -13,6 +13,10 @@ struct ssh_authority { /* secret: wipe it after use */
 };
 
 CHECKED int ssh_authority_make(struct ssh_authority *ret, struct err *e);
+/* A key for something of the authority's, such as one sandbox: always the same for a label.  It
+ * tells nothing of the authority's own key. */
+CHECKED int ssh_authority_derive(const struct ssh_authority *a, struct str label,
+                                 struct ssh_authority *ret, struct err *e);
 /* A private key file as ssh-keygen writes it: Ed25519, without a passphrase. */
 CHECKED int ssh_authority_read(struct str file, struct ssh_authority *ret, struct err *e);
 void ssh_authority_write(const struct ssh_authority *a, struct buf *to);
@@ -29,9 +33,10 @@ struct ssh_cert_spec {
     const struct str *principals;
     size_t principal_count;
     int64_t valid_after_s, valid_before_s;
+    bool forwarding; /* of ports and sockets */
 };
-/* A line for a file NAME-cert.pub.  It grants a terminal and nothing else: no forwarding of agents,
- * ports or X11, no ~/.ssh/rc. */
+/* A line for a file NAME-cert.pub.  It grants a terminal and, if so asked, forwarding of ports: no
+ * agents, no X11, no ~/.ssh/rc. */
 CHECKED int ssh_cert_make(const struct ssh_authority *a, struct str key_blob,
                           const struct ssh_cert_spec *spec, struct buf *line, struct err *e);
 /* For sshd's RevokedKeys: the certificates of this authority with these serials, in rising order.

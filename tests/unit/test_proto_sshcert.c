@@ -85,6 +85,56 @@ static void keys_are_checked(void **state)
     assert_string_equal(buf_cstr(&print), "SHA256:fN8tqjhxfPVEar+J5SN1DsoN40b9/XQ0tghHkfioWoU");
 }
 
+static void a_derived_key_is_its_labels_own(void **state)
+{
+    struct ssh_authority a = {.seed = "0123456789abcdef0123456789abcde"}, one, same, other;
+    struct err e = {0};
+
+    (void)state;
+    assert_int_equal(ssh_authority_derive(&a, STR("one"), &one, &e), 0);
+    assert_int_equal(ssh_authority_derive(&a, STR("one"), &same, &e), 0);
+    assert_int_equal(ssh_authority_derive(&a, STR("other"), &other, &e), 0);
+    assert_memory_equal(&one, &same, sizeof one);
+    assert_memory_not_equal(one.seed, other.seed, sizeof one.seed);
+    assert_memory_not_equal(one.seed, a.seed, sizeof one.seed);
+}
+
+static bool grants(bool forwarding, const char *extension)
+{
+    AUTO(buf_done) struct buf blob = {0}, line = {0}, cert = {0};
+    struct ssh_authority a;
+    struct err e = {0};
+    struct str rest, kind, name = STR("me");
+
+    assert_int_equal(ssh_authority_make(&a, &e), 0);
+    ssh_put_public(&a, &line);
+    assert_int_equal(ssh_key_read(buf_str(&line), &blob, &e), 0);
+    buf_clear(&line);
+    assert_int_equal(ssh_cert_make(&a, buf_str(&blob),
+                                   &(struct ssh_cert_spec){.serial = 1,
+                                                           .key_id = "x",
+                                                           .principals = &name,
+                                                           .principal_count = 1,
+                                                           .valid_before_s = 1,
+                                                           .forwarding = forwarding},
+                                   &line, &e),
+                     0);
+    kind = str_cut(buf_str(&line), ' ', &rest);
+    assert_true(str_eq_c(kind, "ssh-ed25519-cert-v01@openssh.com"));
+    assert_int_equal(dec_base64(&cert, str_cut(rest, ' ', &rest)), 0);
+    return memmem(buf_data(&cert), buf_len(&cert), extension, strlen(extension)) != NULL;
+}
+
+static void forwarding_is_granted_on_request_only(void **state)
+{
+    (void)state;
+    assert_true(grants(false, "permit-pty"));
+    assert_false(grants(false, "permit-port-forwarding"));
+    assert_true(grants(true, "permit-pty"));
+    assert_true(grants(true, "permit-port-forwarding"));
+    assert_false(grants(true, "permit-agent-forwarding"));
+}
+
 static void a_list_names_its_serials(void **state)
 {
     AUTO(buf_done) struct buf krl = {0}, none = {0};
@@ -109,6 +159,8 @@ int main(void)
         cmocka_unit_test(what_was_written_is_read_again),
         cmocka_unit_test(every_damaged_file_is_refused),
         cmocka_unit_test(keys_are_checked),
+        cmocka_unit_test(a_derived_key_is_its_labels_own),
+        cmocka_unit_test(forwarding_is_granted_on_request_only),
         cmocka_unit_test(a_list_names_its_serials),
     };
 

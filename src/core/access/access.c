@@ -3,8 +3,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "core/access/ssh_session.h"
 #include "core/identity/named.h"
 #include "core/keyfile.h"
+#include "core/team/revoked.h"
 #include "core/texts.h"
 #include "proto/json.h"
 #include "proto/sshcert.h"
@@ -21,6 +23,7 @@ struct access {
     struct named_list list;
     struct access_config c;
     struct ssh_authority key;
+    struct ssh_sessions *sessions;
     int64_t last_serial;
 };
 
@@ -29,6 +32,7 @@ struct certificate {
     int64_t serial, expires_ms, revoked_ms;
     char token[ID_SIZE], sandbox[ID_SIZE];
     char *principals, *fingerprint, *reason;
+    unsigned holds; /* live sessions: not forgotten meanwhile */
 };
 
 static struct certificate *certificate_of(struct named *n)
@@ -46,25 +50,38 @@ struct access *access_free(struct access *a)
     if (!a)
         return NULL;
     named_list_done(&a->list);
+    ssh_sessions_free(a->sessions);
     mem_wipe(&a->key, sizeof a->key);
     mem_free(a);
     return NULL;
 }
 
-/* A certificate dies with the token that asked for it and with the sandbox it is for. */
-static bool is_orphaned(const struct certificate *c)
+static const struct token *token_of(const struct certificate *c)
 {
+    return c->token[0] ? identity_get(all_of(c)->c.identity, str_of(c->token)) : NULL;
+}
+
+/* A certificate dies with the token that asked for it and with the sandbox it is for; while an
+ * agent is revoked its certificates are, too.  NULL: neither is the case. */
+static const char *orphaned_by(const struct certificate *c)
+{
+    const struct access_config *with = &all_of(c)->c;
+    const struct token *t = token_of(c);
     struct err e = {0};
 
-    if (c->token[0] && !identity_get(all_of(c)->c.identity, str_of(c->token)))
-        return true;
-    return c->sandbox[0] &&
-           !sandbox_find(all_of(c)->c.sandboxes, &principal_system, str_of(c->sandbox), &e);
+    if (c->token[0] && !t)
+        return "the token is revoked or expired";
+    if (t && t->agent && with->revoked &&
+        revoked_check(with->revoked, str_of(t->agent), PERM_SANDBOX_WRITE, &e) < 0)
+        return "the agent is revoked";
+    if (c->sandbox[0] && !sandbox_find(with->sandboxes, &principal_system, str_of(c->sandbox), &e))
+        return "the sandbox is gone";
+    return NULL;
 }
 
 static enum certificate_state state_of(const struct certificate *c)
 {
-    if (c->revoked_ms || (clock_wall_ms() < c->expires_ms && is_orphaned(c)))
+    if (c->revoked_ms || (clock_wall_ms() < c->expires_ms && orphaned_by(c)))
         return CERTIFICATE_REVOKED;
     return clock_wall_ms() < c->expires_ms ? CERTIFICATE_ACTIVE : CERTIFICATE_EXPIRED;
 }
@@ -212,7 +229,8 @@ int access_open(const struct access_config *c, struct access **ret, struct err *
 
     a->c = *c;
     if (open_key(a, c->state, e) < 0 ||
-        named_list_open(&a->list, &certificate_kind, c->store, e) < 0) {
+        named_list_open(&a->list, &certificate_kind, c->store, e) < 0 ||
+        ssh_sessions_open(c->store, &a->sessions, e) < 0) {
         access_free(a);
         return err_wrap(e, "open the SSH certificates");
     }
@@ -225,6 +243,43 @@ int access_open(const struct access_config *c, struct access **ret, struct err *
 void access_put_public(const struct access *a, struct buf *to)
 {
     ssh_put_public(&a->key, to);
+}
+
+/* Made of the authority's key, so that it is kept nowhere. */
+static int host_key(const struct access *a, const char *sandbox, struct ssh_authority *ret,
+                    struct err *e)
+{
+    AUTO(mem_free) char *label = xasprintf("ssh host key of %s", sandbox);
+
+    return ssh_authority_derive(&a->key, str_of(label), ret, e);
+}
+
+int access_put_host_key(const struct access *a, const char *sandbox, struct buf *to, struct err *e)
+{
+    struct ssh_authority key;
+
+    if (host_key(a, sandbox, &key, e) < 0)
+        return -1;
+    ssh_authority_write(&key, to);
+    mem_wipe(&key, sizeof key);
+    return 0;
+}
+
+int access_put_host_public(const struct access *a, const char *sandbox, struct buf *to,
+                           struct err *e)
+{
+    struct ssh_authority key;
+
+    if (host_key(a, sandbox, &key, e) < 0)
+        return -1;
+    ssh_put_public(&key, to);
+    mem_wipe(&key, sizeof key);
+    return 0;
+}
+
+struct ssh_sessions *access_sessions(struct access *a)
+{
+    return a->sessions;
 }
 
 static int compare_serials(const void *a, const void *b)
@@ -335,6 +390,7 @@ static int sign_certificate(const struct access *a, const struct certificate *c,
                              .principal_count = spec->sandbox ? 1 : spec->principal_count,
                              .valid_after_s = c->named.created_ms / 1000 - SKEW_S,
                              .valid_before_s = c->expires_ms / 1000,
+                             .forwarding = spec->forwarding,
                          },
                          line, e);
 }
@@ -380,6 +436,54 @@ int access_revoke(struct access *a, const struct certificate *found, struct str 
     return 0;
 }
 
+/* --- sessions --- */
+
+static bool has_principal(const struct certificate *c, const char *name)
+{
+    struct str rest = str_of(c->principals);
+
+    while (rest.n > 0)
+        if (str_eq_c(str_cut(rest, ',', &rest), name))
+            return true;
+    return false;
+}
+
+struct certificate *access_admit(struct access *a, int64_t serial, const char *sandbox)
+{
+    for (size_t i = 0; i < a->list.count; i++) {
+        struct certificate *c = certificate_of(a->list.sorted[i]);
+
+        if (c->serial == serial && has_principal(c, sandbox) && state_of(c) == CERTIFICATE_ACTIVE)
+            return c;
+    }
+    return NULL;
+}
+
+void certificate_hold(struct certificate *c)
+{
+    c->holds++;
+}
+
+void certificate_release(struct certificate *c)
+{
+    if (!c)
+        return;
+    assert(c->holds > 0);
+    c->holds--;
+}
+
+const char *certificate_ended(const struct certificate *c)
+{
+    return c->revoked_ms ? "the certificate is revoked" : orphaned_by(c);
+}
+
+struct str certificate_person(const struct certificate *c)
+{
+    const struct token *t = token_of(c);
+
+    return str_of(t && t->person ? t->person : "");
+}
+
 /* --- the end --- */
 
 static int forget_work(struct store_tx *tx, void *arg, struct err *e)
@@ -403,10 +507,12 @@ void access_tick(struct access *a)
     int64_t before_ms = clock_wall_ms() - KEPT_MS;
     size_t old = 0;
 
+    ssh_sessions_tick(a->sessions);
     for (size_t i = a->list.count; i-- > 0;) {
         struct named *n = a->list.sorted[i];
 
-        if (certificate_of(n)->expires_ms >= before_ms || n->writes > 0)
+        if (certificate_of(n)->expires_ms >= before_ms || n->writes > 0 ||
+            certificate_of(n)->holds > 0)
             continue;
         named_forget(n);
         old++;

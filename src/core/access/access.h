@@ -16,6 +16,8 @@
 
 struct access;
 struct certificate;
+struct revoked;
+struct ssh_sessions; /* core/access/ssh_session.h */
 
 enum certificate_state { CERTIFICATE_ACTIVE, CERTIFICATE_EXPIRED, CERTIFICATE_REVOKED };
 
@@ -25,6 +27,7 @@ struct certificate_spec { /* valid during the call */
     size_t principal_count;
     const char *sandbox; /* the id of the sandbox it is for, or NULL */
     int64_t ttl_ms;
+    bool forwarding; /* of ports */
 };
 
 struct certificate_info {
@@ -37,6 +40,7 @@ struct certificate_info {
 struct access_config {
     struct store *store;
     struct identity *identity;
+    struct revoked *revoked; /* agents */
     struct sandboxes *sandboxes;
     const char *state; /* the state directory */
 };
@@ -60,4 +64,21 @@ const struct certificate *access_next(struct access *a, const struct principal *
 void certificate_info(const struct certificate *c, struct certificate_info *ret);
 void access_put_public(const struct access *a, struct buf *to);
 void access_put_krl(const struct access *a, struct buf *to);
+/* The host key of a sandbox: a private key file, and a line of known_hosts without its host. */
+CHECKED int access_put_host_key(const struct access *a, const char *sandbox, struct buf *to,
+                                struct err *e);
+CHECKED int access_put_host_public(const struct access *a, const char *sandbox, struct buf *to,
+                                   struct err *e);
+struct ssh_sessions *access_sessions(struct access *a);
+
+/* --- a session that a certificate has opened --- */
+
+/* The valid certificate with this serial, if it is one for this sandbox; NULL: none. */
+struct certificate *access_admit(struct access *a, int64_t serial, const char *sandbox);
+void certificate_hold(struct certificate *c);    /* it is not forgotten … */
+void certificate_release(struct certificate *c); /* … until then; takes NULL */
+/* NULL: a session may go on, also after the certificate has expired; otherwise why not. */
+const char *certificate_ended(const struct certificate *c);
+struct str certificate_person(const struct certificate *c);
+
 void access_tick(struct access *a); /* now and then: forgets old rows */

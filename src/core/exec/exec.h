@@ -129,3 +129,5 @@ struct exec_reader *exec_read(struct exec *x, enum exec_which which, int64_t out
 void exec_reader_resume(struct exec_reader *r); /* not from within a callback */
 /* No call after it.  Not after `end` was called.  Takes NULL. */
 void exec_reader_end(struct exec_reader *r);
+/* Each variable of the sandbox's commands, "NAME=value"; a request's own come before them. */
+void exec_each_env(const struct sandbox *s, void (*each)(void *arg, struct str text), void *arg);

@@ -216,6 +216,20 @@ static void add_env(struct arena *a, struct wire_text *env, size_t *n, const str
                 arena_printf(a, STR_FMT "=" STR_FMT, STR_ARG(p[i].key), STR_ARG(p[i].value)));
 }
 
+void exec_each_env(const struct sandbox *s, void (*each)(void *arg, struct str text), void *arg)
+{
+    struct arena a = {0};
+    size_t own, n = 0;
+    const struct pair *of_sandbox = sandbox_env(s, &a, &own);
+    struct wire_text *env = arena_zalloc(&a, (own + ARRAY_LEN(default_env)) * sizeof *env);
+
+    add_env(&a, env, &n, of_sandbox, own);
+    add_env(&a, env, &n, default_env, ARRAY_LEN(default_env));
+    for (size_t i = 0; i < n; i++)
+        each(arg, env[i].text);
+    arena_done(&a);
+}
+
 static void make_start(struct exec *x, const struct exec_spec *spec)
 {
     struct arena *a = &x->start_mem;
