@@ -13,6 +13,7 @@ const char help_exit_status[] =
 
 /* Headings for verbs without an operation. */
 const struct op_group help_own_groups[] = {
+    {"vm", "Virtual machines, also where no holtd runs."},
     {"machine", "This machine: servers, checks, completion."},
     {NULL, NULL},
 };

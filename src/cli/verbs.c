@@ -192,6 +192,30 @@ static const struct cli_flag session_replay_flags[] = {
 #define STATE_FLAG {{.name = "state", .type = OP_STR, .example = "/var/lib/holt", \
                      .text = "Its state directory. Default: HOLT_STATE, or the usual one."}, 0, false}
 static const struct cli_flag down_flags[] = {STATE_FLAG};
+static const char *const vm_networks[] = {"isolated", "allowlist", "full", NULL};
+#define VM_NAME {{.name = "name", .type = OP_STR, .required = true, .positional = true, .min = 1, .max = 63, .example = "agent-01", \
+                  .text = "The machine's name."}, 0, false}
+#define VM_CONFIG {{.name = "config", .type = OP_STR, .example = "/etc/holt/holt.yaml", \
+                    .text = "Settings file of the holtd that is started for this command if none runs."}, 0, false}
+static const struct cli_flag vm_flags[] = {VM_NAME, STATE_FLAG, VM_CONFIG};
+static const struct cli_flag vm_ssh_flags[] = {
+    VM_NAME, STATE_FLAG, VM_CONFIG,
+    {{.name = "command", .type = OP_LIST, .positional = true, .example = "-- uname -r",
+      .text = "The program and its arguments, passed to it unchanged. A shell by default."}, 0, true},
+};
+static const struct cli_flag vm_provision_flags[] = {
+    VM_NAME, STATE_FLAG, VM_CONFIG,
+    {{.name = "profile", .type = OP_STR, .preset = "basic", .example = "python",
+      .text = "'basic', or a template (holt template ls) that sets what the flags do not."}, 0, false},
+    {{.name = "cpus", .type = OP_INT, .min = 1, .max = 1000, .example = "8", .text = "Number of processors."}, 0, false},
+    {{.name = "memory", .type = OP_STR, .example = "16G", .text = "Memory: 16G, or a number of MiB."}, 0, false},
+    {{.name = "disk", .type = OP_STR, .example = "100G", .text = "Disk: 100G, or a number of MiB."}, 0, false},
+    {{.name = "network_mode", .type = OP_CHOICE, .choices = vm_networks, .preset = "isolated", .example = "allowlist",
+      .text = "'isolated' (none), 'allowlist', or 'full' (every host)."}, 0, false},
+    {{.name = "allow", .type = OP_LIST, .example = "*.example.com", .text = "Hosts of the allowlist; repeatable."}, 0, false},
+    {{.name = "host", .type = OP_STR, .example = "rack1", .text = "Host to make it on. Default: the least loaded."}, 0, false},
+    {{.name = "start", .type = OP_BOOL, .text = "Leave it running; otherwise it is stopped when it is ready."}, 0, false},
+};
 static const struct cli_flag build_vm_flags[] = {
     STATE_FLAG,
     {{.name = "release", .type = OP_STR, .example = "bookworm", .text = "Code name of the Debian release. Default: that of this machine."}, 0},
@@ -314,6 +338,20 @@ const struct verb verb_table[] = {
              "Needs root, and lists the packages that are missing. holtd uses the base after its next start.",
      FLAGS(build_vm_flags), .run = build_vm_run,
      EXAMPLES("sudo holt image build-vm --state /var/lib/holt", "sudo holt image build-vm --release bookworm --size 20G")},
+    {.verb = "vm provision", .group = "vm",
+     .text = "Make a virtual machine.\n"
+             "Where no holtd runs on this state directory, one is started for this command; a later holtd finds the machine.",
+     FLAGS(vm_provision_flags), .run = vm_provision_run,
+     EXAMPLES("holt vm provision agent-01 --profile basic --cpus 8 --memory 16G --disk 100G --network-mode allowlist --start",
+              "holt vm provision agent-02 --memory 8192 --start")},
+    {.verb = "vm destroy", .group = "vm", .text = "Destroy a virtual machine with its disk.", FLAGS(vm_flags), .run = vm_destroy_run,
+     EXAMPLES("holt vm destroy agent-01")},
+    {.verb = "vm reprovision", .group = "vm", .text = "Make a virtual machine anew: the same name and settings, a fresh disk.",
+     FLAGS(vm_flags), .run = vm_reprovision_run, EXAMPLES("holt vm reprovision agent-01")},
+    {.verb = "vm ssh", .group = "vm",
+     .text = "Open a shell in a virtual machine, or run a command in it.\n"
+             "It goes over the machine's guest channel: the machine needs no network.",
+     FLAGS(vm_ssh_flags), .run = vm_ssh_run, EXAMPLES("holt vm ssh agent-01", "holt vm ssh agent-01 -- uname -r")},
     {.verb = "secret set", .fills = "value,hosts,methods", FLAGS(secret_set_flags), .run = secret_set_run,
      EXAMPLES("holt secret set github-token --host api.github.com", "pass show openai | holt secret set openai --host api.openai.com --in header",
               "holt secret set openai --keep-value --path '/v1/*'")},

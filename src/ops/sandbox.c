@@ -229,6 +229,21 @@ const struct op op_sandbox_restart = {
     SANDBOX_OUT,
 };
 
+const struct op op_sandbox_reprovision = {
+    .name = "sandbox.reprovision",
+    .group = "sandbox",
+    .text =
+        "Make a sandbox anew: its own files are removed, and it starts as it was created.\n"
+        "Its id, name, host, network, secrets and settings stay. Commands in it are ended. Volumes "
+        "are not touched.",
+    .method = "POST",
+    .path = "/holt/v1/sandboxes/{id}/reprovision",
+    .verb = "reprovision",
+    .perm = PERM_SANDBOX_WRITE,
+    SANDBOX_ID_IN,
+    SANDBOX_OUT,
+};
+
 const struct op op_sandbox_pause = {
     .name = "sandbox.pause",
     .group = "sandbox",

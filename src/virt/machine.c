@@ -244,6 +244,22 @@ int machine_drop(struct ground *g, struct err *e)
     return storage_drop(g->pool, g->disk, e) < 0 || storage_drop(g->pool, g->log, e) < 0 ? -1 : 0;
 }
 
+/* holtd places by what it measured, which may be nothing yet. */
+static int check_size(const struct virt_create *c, const struct ground *g, struct err *e)
+{
+    virNodeInfo node;
+
+    if (virNodeGetInfo(g->conn, &node) < 0)
+        return host_error(e, "measure host '%s'", virt_options.host);
+    if (machine_memory(c) <= node.memory * 1024ULL && machine_cpus(c) <= node.cpus)
+        return 0;
+    (void)err_set(
+        e, ERR_INVALID, 0,
+        "a machine of %u CPUs, %" PRIu64 " MiB does not fit on host '%s': %u CPUs, %lu MiB",
+        machine_cpus(c), machine_memory(c) >> 20, virt_options.host, node.cpus, node.memory / 1024);
+    return err_hint(e, "ask for less, or add a larger host to the setting 'hosts'");
+}
+
 static int check_create(const struct virt_create *c, const struct ground *g, struct err *e)
 {
     bool restart = c->flags & VIRT_RESTART;
@@ -258,7 +274,7 @@ static int check_create(const struct virt_create *c, const struct ground *g, str
         return err_set(e, ERR_CONFLICT, 0, "machine '%s' exists already", g->id);
     if (restart && !g->dom)
         return err_set(e, ERR_NOT_FOUND, 0, "there is no machine '%s' to start again", g->id);
-    return 0;
+    return check_size(c, g, e);
 }
 
 static bool accel_is_known(void)

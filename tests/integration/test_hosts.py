@@ -183,6 +183,8 @@ def test_a_host_that_vanishes_and_comes_back(ground, boxes):
     g.start()
     assert wait_for(lambda: g.d.request("POST", f"{BOX}/box-0/execs", {"command": "echo on"}, timeout=LONG)[0] == 200, 60)
     assert g.d.ok("GET", f"{BOX}/box-1")["state"] == "running"  # nobody knows better
+    status, reply, _ = g.d.request("POST", f"{BOX}/box-1/stop", timeout=LONG)
+    assert status == 503 and "has not found it again yet" in reply["error"]["message"], reply
     g.b.start()
     g.wait_state("rack-b", "up")
     wait_for(lambda: g.d.ok("GET", one)["state"] not in ("starting", "running"), LONG, 0.5)

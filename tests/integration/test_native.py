@@ -52,6 +52,22 @@ def holt(holtd, *args, **more):
     return subprocess.run([f"{BUILD}/holt", *args], env=env, capture_output=True, timeout=60 * SLOW, **more)
 
 
+def test_a_reprovisioned_one_starts_without_its_files(holtd):
+    box = holtd.ok("POST", "/holt/v1/sandboxes", {"env": {"KEPT": "yes"}})["id"]
+    path = f"/holt/v1/sandboxes/{box}"
+    holtd.ok("POST", f"{path}/execs", {"command": "echo x > /workspace/file"})
+    for before in ("running", "stopped"):
+        assert holtd.ok("GET", path)["state"] == before
+        made = holtd.ok("POST", f"{path}/reprovision")
+        assert (made["id"], made["state"]) == (box, "running")
+        r = holtd.ok("POST", f"{path}/execs", {"command": "echo $KEPT; ls /workspace; echo y > /workspace/file"})
+        assert r["stdout"] == "yes\n", r
+        holtd.ok("POST", f"{path}/stop")
+    holtd.ok("POST", f"{path}/start")
+    assert holtd.ok("POST", f"{path}/execs", {"command": "cat /workspace/file"})["stdout"] == "y\n"
+    holtd.ok("DELETE", path)
+
+
 def test_an_owner_that_the_sandbox_does_not_have_is_refused(holtd, mode):
     """With one id (rootless) that is everybody but root; with ranges who is beyond them."""
     box = holtd.ok("POST", "/holt/v1/sandboxes", {})["id"]

@@ -117,7 +117,7 @@ class World:
             "templates": [template["id"], *named(f"tpl-{MARK}")],
             "images": [image["id"], f"img-{MARK}", f"ta/img-{MARK}"], "secrets": [secret["id"], *named(f"sec-{MARK}")],
             "tokens": [owner], "agents": [agent], "reviewers": [agent], "projects": [project], "tasks": [str(task)],
-            "messages": [agent], "history": [agent], "approvals": [proposal], "proposals": [proposal], "rules": ["er_0"], "grants": ["gr_0"], "certificates": [certificate["id"]], "assets": ["index.js"], "gates": ["ga_0"], "webhooks": ["wh_0"],
+            "messages": [agent], "history": [agent], "approvals": [proposal], "proposals": [proposal], "rules": ["er_0"], "grants": ["gr_0"], "certificates": [certificate["id"]], "assets": ["index.js"], "gates": ["ga_0"], "hosts": ["local"], "webhooks": ["wh_0"],
             "operations": ["op_0"], "hitl": [proposal], "vms": sorted(set(boxes)), "containers": sorted(set(boxes)), "ports": ["1"], "t": ["0" * 64], "tenant": ["ta"], "policies": ["fluid-defaults"],
         }
         self.box, self.volume, self.image, self.secret, self.project, self.task = box, volume, image, secret, project, task

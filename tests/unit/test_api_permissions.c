@@ -46,6 +46,7 @@ static const struct {
     {"sandbox.start",   "gpa"},
     {"sandbox.stop",    "gpa"},
     {"sandbox.restart", "gpa"},
+    {"sandbox.reprovision", "gpa"},
     {"sandbox.pause",   "gpa"},
     {"sandbox.resume",  "gpa"},
     {"run",             "gpa"},

@@ -576,6 +576,33 @@ void sandbox_restart_run(struct request *r)
         sandbox_stop(s, in->grace_ms, in->force, &j->by, stopped_to_start, j);
 }
 
+static void stopped_to_remake(void *arg, struct sandbox *s, const struct err *e)
+{
+    struct sandbox_job *j = arg;
+
+    if (e->code == ERR_NONE)
+        sandbox_reprovision(s, &j->by, job_done, j);
+    else
+        job_done(j, s, e);
+}
+
+void sandbox_reprovision_run(struct request *r)
+{
+    const struct sandbox_id_in *in = r->in;
+    struct sandbox *s = request_sandbox(r, in->id);
+    struct sandbox_info i;
+    struct sandbox_job *j;
+
+    if (!s)
+        return;
+    j = job_new(r);
+    sandbox_info(s, &i);
+    if (i.state == SANDBOX_STOPPED || i.state == SANDBOX_FAILED)
+        sandbox_reprovision(s, &j->by, job_done, j);
+    else
+        sandbox_stop(s, 0, true, &j->by, stopped_to_remake, j);
+}
+
 static void pause_or_resume(struct request *r, bool on)
 {
     const struct sandbox_id_in *in = r->in;

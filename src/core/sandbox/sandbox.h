@@ -209,6 +209,9 @@ struct sandbox *sandbox_unref(struct sandbox *s); /* takes NULL; returns NULL */
 DEFINE_AUTO(struct sandbox *, sandbox_unref)
 
 void sandbox_start(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg);
+/* Of one that is stopped or failed: its files are removed, and it starts as it was created: the
+ * same id, name, host and settings. */
+void sandbox_reprovision(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg);
 /* Sends TERM to the commands, kills the rest after grace_ms; force: kills at once. */
 void sandbox_stop(struct sandbox *s, int64_t grace_ms, bool force, const struct principal *by,
                   sandbox_cb done, void *arg);

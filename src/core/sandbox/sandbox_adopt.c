@@ -166,7 +166,8 @@ static void list_came(void *arg, const struct driver_found *f, size_t n, const s
             if (s->origin == ORIGIN_SETTLED || s->driver != slot->driver)
                 continue;
             s->origin = ORIGIN_SETTLED;
-            settle_row(s, alive);
+            if (step_is(s, STEP_NONE)) /* else it was started or destroyed meanwhile */
+                settle_row(s, alive);
         }
         slot->listed = true;
         if (sandboxes_settled(all) && !all->keep_strays)

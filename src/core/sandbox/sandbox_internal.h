@@ -261,7 +261,8 @@ void sandbox_note_data(struct sandboxes *all, const char *type, const char *id, 
 
 /* --- sandbox_make.c: the step of create and start --- */
 void sandbox_make(struct sandbox *s, bool restart);
-void sandbox_made_ready(struct sandbox *s);                      /* the guest is connected */
+void sandbox_remake(struct sandbox *s);     /* starts it with none of its files */
+void sandbox_made_ready(struct sandbox *s); /* the guest is connected */
 void sandbox_made_wired(struct sandbox *s, const struct err *e); /* holt-egress knows it */
 void sandbox_undo(struct sandbox *s, const struct err *why);
 

@@ -90,24 +90,38 @@ void sandbox_drop_and_tell(struct sandbox *s)
 
 /* --- start: see sandbox_make.c --- */
 
-void sandbox_start(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg)
+/* Moves it to starting; false: it cannot, and the caller was told. */
+static bool start_begin(struct sandbox *s, const char *what, const struct principal *by,
+                        sandbox_cb done, void *arg)
 {
     struct err e = {0};
 
-    if (step_is(s, STEP_NONE) && is_up(s)) {
-        sandbox_tell(s->all, s, done, arg, &e);
-        return;
-    }
-    if (must_be_free(s, "start", &e) < 0 ||
+    if (must_be_free(s, what, &e) < 0 ||
         (s->sm.state != SANDBOX_STOPPED && s->sm.state != SANDBOX_FAILED &&
-         wrong_state(s, "start", &e) < 0)) {
+         wrong_state(s, what, &e) < 0)) {
         sandbox_tell(s->all, s, done, arg, &e);
-        return;
+        return false;
     }
     set_actor(s, by);
     wait_add(&s->waits, done, arg);
     sm_move(&s->sm, SANDBOX_STARTING);
-    sandbox_make(s, true);
+    return true;
+}
+
+void sandbox_start(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg)
+{
+    if (step_is(s, STEP_NONE) && is_up(s))
+        sandbox_tell(s->all, s, done, arg, &(struct err){0});
+    else if (start_begin(s, "start", by, done, arg))
+        sandbox_make(s, true);
+}
+
+void sandbox_reprovision(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg)
+{
+    if (start_begin(s, "reprovision", by, done, arg)) {
+        sandbox_save(s, NULL); /* a crash from here on leaves no files that a start could use */
+        sandbox_remake(s);
+    }
 }
 
 /* --- pause and resume --- */

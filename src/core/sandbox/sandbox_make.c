@@ -181,7 +181,7 @@ static void driver_has_made(void *arg, const struct driver_made *m, const struct
     sandbox_wire(s);
 }
 
-void sandbox_make(struct sandbox *s, bool restart)
+static void ask_driver(struct sandbox *s, bool restart)
 {
     AUTO(mem_free) struct str *layers = sandbox_layer_ids(s);
     const bool proxied = s->traits.reach == SANDBOX_REACHES_PROXY;
@@ -197,10 +197,33 @@ void sandbox_make(struct sandbox *s, bool restart)
         .mount_count = s->mount_count,
     };
 
-    sm_move(&s->step, restart ? STEP_START : STEP_CREATE);
     s->networked = proxied;
     s->trusts = spec.ca.n > 0;
     s->made = s->networked ? 0 : MADE_WIRED;
     s->known_epoch = false;
     s->driver->ops->create(s->driver, &spec, driver_has_made, sandbox_ref(s));
+}
+
+void sandbox_make(struct sandbox *s, bool restart)
+{
+    sm_move(&s->step, restart ? STEP_START : STEP_CREATE);
+    ask_driver(s, restart);
+}
+
+static void old_removed(void *arg, const struct err *e)
+{
+    AUTO(sandbox_unref) struct sandbox *s = arg;
+
+    if (s->all->closed)
+        return;
+    if (e->code != ERR_NONE)
+        sandbox_undo(s, e);
+    else
+        ask_driver(s, false);
+}
+
+void sandbox_remake(struct sandbox *s)
+{
+    sm_move(&s->step, STEP_START);
+    s->driver->ops->remove(s->driver, s->id, false, old_removed, sandbox_ref(s));
 }
