@@ -26,6 +26,9 @@ struct api_config {
     struct access *access;
     struct templates *templates;
     struct policies *policies;
+    struct tasks *tasks;
+    struct schedules *schedules;
+    struct share *share;
     struct blobs *blobs;
     struct secrets *secrets;
     const struct authority *authority; /* NULL: no interception */

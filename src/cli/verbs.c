@@ -12,6 +12,21 @@
 static const struct cli_flag events_flags[] = {
     {{.name = "follow", .type = OP_BOOL}, 'f'}, /* the operation's flag, with a letter */
 };
+#define MANIFEST_FILE(need) \
+    {{.name = "file", .type = OP_STR, .required = need, .example = "task.yaml", .text = "The manifest, in YAML or JSON; - is standard input."}, 'f'}
+static const struct cli_flag task_run_flags[] = {
+    MANIFEST_FILE(false),
+    {{.name = "wait", .type = OP_BOOL, .text = "Return when it has ended; exit status 1 if it did not complete."}, 'w'},
+    {{.name = "follow", .type = OP_BOOL, .text = "Print its output until it ends."}, 0},
+    {{.name = "name", .type = OP_STR, .example = "fix the parser", .text = "Without a file: its name."}, 0},
+    {{.name = "repo", .type = OP_STR, .example = "https://git.example.com/app.git", .text = "Without a file: the repository."}, 0},
+    {{.name = "branch", .type = OP_STR, .example = "main", .text = "Without a file: the branch."}, 0},
+    {{.name = "prompt", .type = OP_STR, .example = "Fix the parser", .text = "Without a file: what the agent is asked to do."}, 0},
+    {{.name = "provider", .type = OP_STR, .example = "codex", .text = "Without a file: claude, codex, aider, opencode or command."}, 0},
+    {{.name = "model", .type = OP_STR, .example = "sonnet", .text = "Without a file: the agent's model."}, 0},
+    {{.name = "command", .type = OP_LIST, .positional = true, .example = "-- make report", .text = "Without a file: a command instead of an agent."}, 0, true},
+};
+static const struct cli_flag task_schedule_flags[] = {MANIFEST_FILE(true)};
 static const struct cli_flag context_add_flags[] = {
     {{.name = "name", .type = OP_STR, .required = true, .positional = true, .example = "work",
       .text = "Name of the context."}, 0},
@@ -377,6 +392,12 @@ const struct verb verb_table[] = {
     {.verb = "project put", .op = "project.file.write", .text = "Upload a file of this machine to a project, as its next version.",
      FLAGS(project_put_flags), .run = project_put_run,
      EXAMPLES("holt project put pj_01k4r8w2m9h5t7c3xqvd docs/plan.md plan.md", "make report | holt project put pj_01k4r8w2m9h5t7c3xqvd out/report.txt -")},
+    {.verb = "task run", .fills = "manifest", FLAGS(task_run_flags), .run = task_run_run,
+     EXAMPLES("holt task run -f task.yaml --wait", "holt task run --name report -- make report",
+              "holt task run --repo https://git.example.com/app.git --branch main --prompt 'Fix the parser' --follow")},
+    {.verb = "task logs", .run = task_logs_run, EXAMPLES("holt task logs tr_01k4r8w2m9h5t7c3xqvd")},
+    {.verb = "task schedule", .fills = "manifest", FLAGS(task_schedule_flags), .run = task_schedule_run,
+     EXAMPLES("holt task schedule nightly '0 3 * * *' -f task.yaml")},
     {.verb = "events", FLAGS(events_flags), .run = events_run,
      EXAMPLES("holt events --limit 20", "holt events -f", "holt events -f --type 'token.*' -o json",
               "holt events --since 2026-01-02T00:00:00Z --object token/")},

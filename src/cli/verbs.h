@@ -55,4 +55,7 @@ VERB_RUN(shell_run);
 VERB_RUN(ssh_run);
 VERB_RUN(top_run);
 VERB_RUN(version_run);
+VERB_RUN(task_run_run);
+VERB_RUN(task_logs_run);
+VERB_RUN(task_schedule_run);
 VERB_RUN(wait_run);

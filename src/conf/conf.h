@@ -60,6 +60,8 @@ struct config { /* each member is one row in settings.c; texts are owned */
     int64_t sandboxes_max, execs_max, output_bytes, disk_reserve;
     int64_t command_time_ms, session_time_ms;
     char *agent_policy; /* of every agent; "": none */
+    char *agentshare;   /* "": STATE/agentshare */
+    int64_t tasks_running, tasks_per_user, tasks_max, tasks_keep_ms;
     /* limits for agents: core/sandbox/ceiling.h */
     int64_t agent_memory, agent_memory_max, agent_cpu, agent_cpu_max, agent_pids, agent_pids_max;
     int64_t agent_disk, agent_disk_max, agent_sandboxes, agent_commands, agent_volumes;

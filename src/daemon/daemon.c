@@ -17,6 +17,9 @@
 #include "core/sandbox/pool.h"
 #include "core/sandbox/volume.h"
 #include "core/space.h"
+#include "core/task/schedule.h"
+#include "core/task/share.h"
+#include "core/task/task.h"
 #include "core/team/revoked.h"
 #include "core/template/template.h"
 #include "daemon/banner.h"
@@ -65,6 +68,10 @@ struct daemon {
     struct access *access;
     struct templates *templates;
     struct policies *policies;
+    struct share *share;
+    struct tasks *tasks;
+    struct schedules *schedules;
+    char *share_global; /* mounted read-only by sandboxes of tasks */
     struct blobs *blobs;
     struct secrets *secrets;
     struct authority authority;
@@ -117,6 +124,12 @@ static void apply_settings(struct daemon *d)
 
 static void apply_counts(struct daemon *d)
 {
+    const struct config *c = d->conf;
+
+    tasks_set_limits(d->tasks, &(struct tasks_limits){.tasks_running = c->tasks_running,
+                                                      .tasks_per_user = c->tasks_per_user,
+                                                      .tasks_max = c->tasks_max,
+                                                      .tasks_keep_ms = c->tasks_keep_ms});
     volumes_set_max(d->volumes, d->conf->volumes_max);
     secrets_set_max(d->secrets, d->conf->secrets_max);
 }
@@ -224,6 +237,8 @@ static void on_tick(uv_timer_t *t)
 
     sandboxes_tick(d->sandboxes);
     asks_tick(d->asks);
+    tasks_tick(d->tasks);
+    schedules_tick(d->schedules);
     api_tick(d->api);
     if (d->ticks % ACCESS_TICKS == 0)
         access_tick(d->access);
@@ -487,7 +502,7 @@ static int open_sandboxes(struct daemon *d, struct err *e)
     static const char *const vm_accels[] = {"auto", "kvm", "tcg"};
     const struct config *c = d->conf;
     struct conf_list dirs = c->host_mounts; /* and those we mount ourselves */
-    AUTO(mem_free) char **all = xzalloc((dirs.n + CONF_DIRS_MAX) * sizeof *all);
+    AUTO(mem_free) char **all = xzalloc((dirs.n + CONF_DIRS_MAX + 1) * sizeof *all);
     struct conf_dir own[CONF_DIRS_MAX];
     size_t own_count = conf_dirs(c, own, ARRAY_LEN(own));
     struct driver_allows allows = {.host_dirs = all,
@@ -514,6 +529,7 @@ static int open_sandboxes(struct daemon *d, struct err *e)
             warn_of_foreign(own[i].path, own[i].key);
         all[allows.host_dir_count++] = own[i].path;
     }
+    all[allows.host_dir_count++] = d->share_global;
     choose_drivers(d);
     if (dialects_probe(c, e) < 0)
         return -1;
@@ -570,6 +586,30 @@ static int open_sandboxes(struct daemon *d, struct err *e)
     return 0;
 }
 
+/* After volumes_open. */
+static int open_tasks(struct daemon *d, struct err *e)
+{
+    if (tasks_open(&(struct tasks_config){.loop = &d->loop,
+                                          .store = d->store,
+                                          .sandboxes = d->sandboxes,
+                                          .volumes = d->volumes,
+                                          .share = d->share,
+                                          .space = d->space},
+                   &d->tasks, e) < 0)
+        return -1;
+    return schedules_open(d->store, d->identity, d->tasks, &d->schedules, e);
+}
+
+static int open_share(struct daemon *d, struct err *e)
+{
+    const struct config *c = d->conf;
+    AUTO(mem_free)
+    char *root = c->agentshare[0] ? xstrdup(c->agentshare) : xasprintf("%s/agentshare", c->state);
+
+    d->share_global = xasprintf("%s/%s:ro", root, share_area_name(SHARE_GLOBAL));
+    return share_open(root, &d->share, e);
+}
+
 static int open_asks(struct daemon *d, struct err *e)
 {
     return asks_open(&(struct asks_config){.store = d->store,
@@ -624,6 +664,9 @@ static int open_server(struct daemon *d, struct err *e)
                                      .access = d->access,
                                      .templates = d->templates,
                                      .policies = d->policies,
+                                     .tasks = d->tasks,
+                                     .schedules = d->schedules,
+                                     .share = d->share,
                                      .blobs = d->blobs,
                                      .secrets = d->secrets,
                                      .authority = c->intercept ? &d->authority : NULL,
@@ -664,15 +707,15 @@ static int start(struct daemon *d, struct err *e)
     apply_settings(d);
     if (policies_open(d->store, &d->policies, e) < 0 ||
         policies_set_agents(d->policies, str_of(d->conf->agent_policy), e) < 0 ||
-        open_sandboxes(d, e) < 0 || open_asks(d, e) < 0 || open_images(d, e) < 0 ||
-        volumes_open(d->store, d->sandboxes, &d->volumes, e) < 0 ||
+        open_share(d, e) < 0 || open_sandboxes(d, e) < 0 || open_asks(d, e) < 0 ||
+        open_images(d, e) < 0 || volumes_open(d->store, d->sandboxes, &d->volumes, e) < 0 ||
         access_open(&(struct access_config){.store = d->store,
                                             .identity = d->identity,
                                             .revoked = d->revoked,
                                             .sandboxes = d->sandboxes,
                                             .state = d->conf->state},
                     &d->access, e) < 0 ||
-        templates_open(d->store, d->sandboxes, &d->templates, e) < 0 ||
+        templates_open(d->store, d->sandboxes, &d->templates, e) < 0 || open_tasks(d, e) < 0 ||
         blobs_open(&(struct blobs_config){.loop = &d->loop,
                                           .store = d->store,
                                           .state = d->conf->state,
@@ -729,6 +772,7 @@ static void finish(struct daemon *d)
     if (d->images)
         images_close(d->images);
     d->asks = asks_close(d->asks);
+    tasks_close(d->tasks);
     d->sandboxes = sandboxes_close(d->sandboxes);
     d->events = events_close(d->events);
     store_close(d->store);
@@ -741,6 +785,10 @@ static void finish(struct daemon *d)
     d->access = access_free(d->access);
     d->templates = templates_free(d->templates);
     d->policies = policies_free(d->policies);
+    d->schedules = schedules_free(d->schedules);
+    d->tasks = tasks_free(d->tasks);
+    d->share = share_free(d->share);
+    mem_free(d->share_global);
     d->blobs = blobs_free(d->blobs);
     d->secrets = secrets_free(d->secrets);
     authority_done(&d->authority);

@@ -14,6 +14,7 @@
 #include "ops/secret.h"
 #include "ops/server.h"
 #include "ops/session.h"
+#include "ops/task.h"
 #include "ops/team.h"
 #include "ops/template.h"
 #include "ops/token.h"
@@ -110,6 +111,17 @@ const struct op *const op_table[] = {
     &op_policy_get,
     &op_policy_update,
     &op_policy_remove,
+    &op_task_run_create,
+    &op_task_run_list,
+    &op_task_run_get,
+    &op_task_run_cancel,
+    &op_task_run_retry,
+    &op_task_run_logs,
+    &op_task_run_artifacts,
+    &op_task_run_artifact,
+    &op_task_schedule_create,
+    &op_task_schedule_list,
+    &op_task_schedule_remove,
     &op_template_create,
     &op_template_list,
     &op_template_get,
@@ -206,6 +218,7 @@ const struct op_group op_groups[] = {
     {"host", "Hosts of virtual machines."},
     {"policy", "Policies: rules for commands, paths, time and output under a name."},
     {"template", "Templates: descriptions of sandboxes under a name."},
+    {"task", "Tasks: work from a manifest to its artifacts, queued and run by holt."},
     {"volume", "Volumes: files shared by sandboxes."},
     {"secret", "Secrets: values that sandboxes use without holding them."},
     {"rule", "Rules: hosts that a person allowed or denied to sandboxes."},

@@ -17,6 +17,7 @@
 #include "ops/secret.h"
 #include "ops/server.h"
 #include "ops/session.h"
+#include "ops/task.h"
 #include "ops/team.h"
 #include "ops/template.h"
 #include "ops/token.h"
@@ -113,6 +114,17 @@ const struct op_handler op_handlers[] = {
     {&op_policy_get, policy_get_run},
     {&op_policy_update, policy_update_run},
     {&op_policy_remove, policy_remove_run},
+    {&op_task_run_create, task_run_create_run},
+    {&op_task_run_list, task_run_list_run},
+    {&op_task_run_get, task_run_get_run},
+    {&op_task_run_cancel, task_run_cancel_run},
+    {&op_task_run_retry, task_run_retry_run},
+    {&op_task_run_logs, task_run_logs_run},
+    {&op_task_run_artifacts, task_run_artifacts_run},
+    {&op_task_run_artifact, task_run_artifact_run},
+    {&op_task_schedule_create, task_schedule_create_run},
+    {&op_task_schedule_list, task_schedule_list_run},
+    {&op_task_schedule_remove, task_schedule_remove_run},
     {&op_template_create, template_create_run},
     {&op_template_list, template_list_run},
     {&op_template_get, template_get_run},

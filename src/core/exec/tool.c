@@ -291,8 +291,10 @@ struct tool *tool_start(struct sandboxes *l, const struct tool_spec *s)
                                           .labels = &label,
                                           .label_count = 1,
                                           .mounts = s->mounts,
-                                          .mount_count = s->mount_count},
-                   &by_system, sandbox_created, t);
+                                          .mount_count = s->mount_count,
+                                          .secrets = s->secrets,
+                                          .secret_count = s->secret_count},
+                   s->by ? s->by : &by_system, sandbox_created, t);
     return t;
 }
 

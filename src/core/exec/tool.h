@@ -36,7 +36,10 @@ struct tool_spec {          /* valid during the call */
     size_t file_count;
     const struct sandbox_mount *mounts; /* of any kind, read-only or writable */
     size_t mount_count;
-    struct str network; /* "none", or a policy as JSON */
+    struct str network;               /* "none", or a policy as JSON */
+    const struct secret_use *secrets; /* bound to hosts of the network */
+    size_t secret_count;
+    const struct principal *by; /* whose secrets and volumes it uses; NULL: holtd's own */
     struct sandbox_limits limits;
     int64_t time_ms; /* after that it is killed */
     size_t output_max;

@@ -46,6 +46,9 @@ struct principal { /* the caller of one request */
 };
 extern const struct principal principal_system; /* holtd itself: sees everything */
 struct principal principal_of(const struct token *t);
+/* The caller of an earlier request, as an object has kept it: for work that goes on without it. */
+struct principal principal_kept(enum role role, const char *owner, const char *tenant,
+                                const char *agent);
 /* A lasting name of the creator: sessions of one token share it. */
 const char *principal_owner(const struct principal *p);
 /* By role and tenant: events, settings, the team and the like belong to the installation. */

@@ -59,6 +59,18 @@ static const unsigned role_perms[ROLE_COUNT] = {
 
 const struct principal principal_system = {.role = ROLE_ADMIN, .actor = "system"};
 
+struct principal principal_kept(enum role role, const char *owner, const char *tenant,
+                                const char *agent)
+{
+    struct principal p = {.role = role};
+
+    (void)snprintf(p.actor, sizeof p.actor, "%s", owner);
+    (void)snprintf(p.owner, sizeof p.owner, "%s", owner);
+    (void)snprintf(p.tenant, sizeof p.tenant, "%s", tenant);
+    (void)snprintf(p.agent, sizeof p.agent, "%s", agent);
+    return p;
+}
+
 struct principal principal_of(const struct token *t)
 {
     struct principal p = {.role = t->role, .content = t->content, .token = t};
