@@ -55,12 +55,10 @@ static void write_system(struct jw *w, const struct sandbox_info *i)
     jw_object_end(w);
 }
 
-static void write_metrics(struct jw *w, const struct sandbox_info *i, const struct driver_stats *s)
+void agentic_write_metrics(struct jw *w, const struct sandbox_info *i, const struct driver_stats *s)
 {
     int64_t up_ms = i64_max(clock_wall_ms() - i->started_ms, 1);
 
-    jw_key(w, "metrics");
-    jw_object(w);
     jw_key(w, "cpu_percent"); /* since its start */
     jw_double(w, (double)s->cpu_us / (double)up_ms / 10.0);
     jw_kint(w, "memory_used_bytes", s->memory_bytes);
@@ -71,11 +69,9 @@ static void write_metrics(struct jw *w, const struct sandbox_info *i, const stru
     jw_array(w);
     jw_array_end(w);
     jw_kint(w, "uptime_seconds", up_ms / 1000);
-    jw_object_end(w);
 }
 
-/* stats NULL: unknown. */
-static void write_agent(struct jw *w, const struct sandbox *s, const struct driver_stats *stats)
+void agentic_write_agent(struct jw *w, const struct sandbox *s, const struct driver_stats *stats)
 {
     struct sandbox_info i;
     struct str profile, loadout;
@@ -97,8 +93,12 @@ static void write_agent(struct jw *w, const struct sandbox *s, const struct driv
     jw_kint(w, "connected_at", i.started_ms);
     jw_kint(w, "last_heartbeat",
             i.state == SANDBOX_RUNNING && !i.reconnecting ? clock_wall_ms() : i.last_activity_ms);
-    if (stats)
-        write_metrics(w, &i, stats);
+    if (stats) {
+        jw_key(w, "metrics");
+        jw_object(w);
+        agentic_write_metrics(w, &i, stats);
+        jw_object_end(w);
+    }
     write_system(w, &i);
     jw_object_end(w);
 }
@@ -143,7 +143,7 @@ static void measured(void *arg, const struct driver_stats *s, const struct err *
 {
     struct listing *l = arg;
 
-    write_agent(&l->w, l->boxes[l->at++], e->code == ERR_NONE ? s : NULL);
+    agentic_write_agent(&l->w, l->boxes[l->at++], e->code == ERR_NONE ? s : NULL);
     measure_next(l);
 }
 
@@ -157,7 +157,7 @@ static void measure_next(struct listing *l)
             sandbox_stats(l->boxes[l->at], measured, l);
             return;
         }
-        write_agent(&l->w, l->boxes[l->at++], NULL);
+        agentic_write_agent(&l->w, l->boxes[l->at++], NULL);
     }
     listing_end(l);
 }

@@ -18,6 +18,8 @@ extern const struct dialect dialect_agentic;
 struct agentic {
     struct list operations; /* struct operation */
     size_t operation_count;
+    struct list sockets; /* struct socket_client */
+    int64_t ticks;
 };
 struct agentic *agentic_of(const struct api *a);
 
@@ -77,11 +79,19 @@ void agentic_agent_start(struct request *r);
 void agentic_agent_stop(struct request *r);
 void agentic_agent_destroy(struct request *r);
 void agentic_agent_delete(struct request *r);
+/* stats NULL: unknown. */
+void agentic_write_agent(struct jw *w, const struct sandbox *s, const struct driver_stats *stats);
+/* The members of an agent's metrics, without the braces. */
+void agentic_write_metrics(struct jw *w, const struct sandbox_info *i,
+                           const struct driver_stats *s);
 void agentic_counts(const struct request *r, int64_t *ret_connected, int64_t *ret_ready);
 
 /* --- sessions (session.c, screen.c) --- */
 
-struct exec *agentic_session(struct request *r, struct str id); /* NULL: there is none */
+/* The terminal of this id that the caller may use; NULL: there is none. */
+struct exec *agentic_session_of(struct api *a, const struct principal *who, struct str id);
+struct exec *agentic_session(struct request *r, struct str id);
+void agentic_write_command(struct jw *w, const struct exec_info *i); /* "command": one line */
 void agentic_sessions(struct request *r);
 void agentic_session_kill(struct request *r);
 void agentic_session_screen(struct request *r);
@@ -99,3 +109,9 @@ void agentic_hitl_respond(struct request *r);
 /* --- events (event.c) --- */
 
 void agentic_events(struct request *r);
+
+/* --- the WebSocket (socket.c) --- */
+
+bool agentic_is_socket(const struct xchg *x);
+void agentic_socket(struct request *r);
+void agentic_sockets_tick(struct agentic *g);

@@ -204,6 +204,8 @@ static void send_unknown(struct request *r)
 
 /* clang-format off */
 static const struct route routes[] = {
+    {"GET", "/", AGENTIC_DIALECT ".socket", PERM_SANDBOX_READ, agentic_socket, .guard = agentic_is_socket, .fail = agentic_fail},
+    {"GET", "/ws", AGENTIC_DIALECT ".socket", PERM_SANDBOX_READ, agentic_socket, .guard = agentic_is_socket, .fail = agentic_fail},
     {"GET", "/api/health", AGENTIC_DIALECT ".service", PERM_NONE, send_health, .fail = agentic_fail},
     {"GET", "/healthz/http", AGENTIC_DIALECT ".http", PERM_NONE, send_http, .fail = agentic_fail},
     ROUTE("GET", "/health", "health", PERM_SANDBOX_READ, send_status),
@@ -264,6 +266,7 @@ static void *agentic_new(struct api *a)
 
     (void)a;
     list_init(&g->operations);
+    list_init(&g->sockets);
     return g;
 }
 
@@ -278,6 +281,7 @@ static void agentic_tick(struct api *a, void *state)
 {
     (void)a;
     operations_tick(state);
+    agentic_sockets_tick(state);
 }
 
 const struct dialect dialect_agentic = {

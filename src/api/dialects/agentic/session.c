@@ -13,14 +13,14 @@
 
 /* --- finding --- */
 
-struct exec *agentic_session(struct request *r, struct str id)
+struct exec *agentic_session_of(struct api *a, const struct principal *who, struct str id)
 {
-    struct sandboxes *all = r->api->c.sandboxes;
+    struct sandboxes *all = a->c.sandboxes;
     struct sandbox_info i;
     struct err e;
 
-    for (struct sandbox *s = sandbox_next(all, &r->who, STR("")); s;
-         s = sandbox_next(all, &r->who, str_of(i.id))) {
+    for (struct sandbox *s = sandbox_next(all, who, STR("")); s;
+         s = sandbox_next(all, who, str_of(i.id))) {
         struct exec *x = exec_find(s, id, &e);
         struct exec_info info;
 
@@ -31,6 +31,11 @@ struct exec *agentic_session(struct request *r, struct str id)
         return info.pty ? x : NULL;
     }
     return NULL;
+}
+
+struct exec *agentic_session(struct request *r, struct str id)
+{
+    return agentic_session_of(r->api, &r->who, id);
 }
 
 static void no_session(struct request *r)
@@ -119,7 +124,7 @@ void agentic_sessions(struct request *r)
     request_send_json(r, 200);
 }
 
-static void write_command(struct jw *w, const struct exec_info *i)
+void agentic_write_command(struct jw *w, const struct exec_info *i)
 {
     AUTO(buf_done) struct buf line = {0};
 
@@ -154,7 +159,7 @@ void agentic_agent_sessions(struct request *r)
         jw_kc(&w, "command_id", i.id);
         jw_kstr(&w, "session_name", i.name);
         jw_kc(&w, "session_type", "interactive");
-        write_command(&w, &i);
+        agentic_write_command(&w, &i);
         jw_kint(&w, "created_at_secs", (clock_wall_ms() - i.created_ms) / 1000); /* its age */
         jw_kbool(&w, "has_screen", i.pty);
         jw_object_end(&w);
