@@ -64,17 +64,17 @@ const struct sandbox_traits *sandbox_traits(const struct sandbox *s)
 
 bool sandbox_is_listed(const struct sandbox *s)
 {
-    return s->in_list;
+    return s->presence.state == PRESENCE_LISTED || s->presence.state == PRESENCE_LEAVING;
 }
 
 int sandbox_takes_commands(const struct sandbox *s, struct err *e)
 {
     if (sandbox_policy_check(s, e) < 0)
         return -1;
-    if (s->sm.state == SANDBOX_RUNNING && !s->destroying && s->in_list)
+    if (s->sm.state == SANDBOX_RUNNING && s->presence.state == PRESENCE_LISTED)
         return 0;
     err_set(e, ERR_CONFLICT, 0, "run a command in sandbox '%s': it is %s", s->id,
-            s->destroying ? "being destroyed" : sm_name(&s->sm));
+            sandbox_is_leaving(s) ? "being destroyed" : sm_name(&s->sm));
     err_object(e, "sandbox", s->id);
     if (s->sm.state == SANDBOX_PAUSED)
         err_hint(e, "resume it: holt resume %s", s->id);
@@ -100,9 +100,9 @@ const struct pair *sandbox_env(const struct sandbox *s, struct arena *a, size_t 
     add(env, &n, s->env, s->env_count);
     for (size_t i = 0; i < s->secret_count; i++)
         env[n++] = (struct pair){str_of(s->secrets[i].env), str_of(s->secrets[i].placeholder)};
-    if (s->networked)
+    if (sandbox_is_networked(s))
         add(env, &n, sandbox_net_env, sandbox_net_env_count);
-    if (s->networked && s->trusts)
+    if (s->wire == WIRE_TRUSTS)
         add(env, &n, sandbox_trust_env, sandbox_trust_env_count);
     add(env, &n, s->defaults.env, s->defaults.env_count);
     assert(n <= most);

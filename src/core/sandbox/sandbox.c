@@ -148,7 +148,7 @@ struct sandbox *sandbox_unref(struct sandbox *s)
 {
     if (!s || --s->refs > 0)
         return NULL;
-    assert(s->refs == 0 && !s->in_list && !s->guest);
+    assert(s->refs == 0 && !sandbox_is_listed(s) && !s->guest);
     timer_stop(&s->timer);
     timer_stop(&s->confirm);
     timer_stop(&s->retry);
@@ -223,7 +223,7 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
         .reconnecting = (s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED) &&
                         !sandbox_is_linked(s),
         .orphan = s->orphan,
-        .destroying = s->destroying,
+        .destroying = sandbox_is_leaving(s),
         .warm = s->warm,
         .dialect = text(s->dialect),
         .note = text(s->note),
@@ -264,21 +264,23 @@ void sandbox_add(struct sandboxes *all, struct sandbox *s)
     sorted_add(SORTED(all, id), s);
     map_set(&all->by_id, str_of(s->id), s);
     sandbox_named(s);
-    s->in_list = true;
+    if (!sandbox_is_leaving(s)) /* as its row says */
+        sm_move(&s->presence, PRESENCE_LISTED);
+    assert(all->count == all->by_id.count);
 }
 
 void sandbox_drop(struct sandbox *s)
 {
     struct sandboxes *all = s->all;
 
-    if (!s->in_list)
+    if (!sandbox_is_listed(s))
         return;
     sandbox_release_layers(s);
     s->policy = policy_release(s->policy);
     sorted_remove(SORTED(all, id), s);
     map_remove(&all->by_id, str_of(s->id));
     sandbox_unnamed(s);
-    s->in_list = false;
+    sm_move(&s->presence, PRESENCE_GONE);
     timer_stop(&s->confirm);
     link_close(s);
     commands_ops(s)->drop(s->commands);

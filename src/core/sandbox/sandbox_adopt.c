@@ -14,7 +14,7 @@ static void sandbox_adopted(void *arg, const struct driver_made *m, const struct
     AUTO(sandbox_unref) struct sandbox *s = arg;
 
     (void)m;
-    if (s->all->closed || !s->in_list)
+    if (s->all->closed || !sandbox_is_listed(s))
         return;
     if (e->code != ERR_NONE) {
         sandbox_init_ended(s, e->msg);
@@ -26,7 +26,7 @@ static void sandbox_adopted(void *arg, const struct driver_made *m, const struct
     }
     s->driver->ops->confirm(s->driver, s->id);
     link_open(s);
-    if (s->networked) { /* known or not: ready puts all that are adopted by then */
+    if (sandbox_is_networked(s)) { /* known or not: ready puts all that are adopted by then */
         egress_start(s->all->egress);
         if (egress_is_up(s->all->egress))
             sandbox_wire(s);
@@ -119,8 +119,8 @@ static void settle_row(struct sandbox *s, bool alive)
 
     if (!step_is(s, STEP_NONE))
         return; /* a client was faster: it is being destroyed, or started */
-    if (s->destroying || s->sm.state == SANDBOX_CREATING || s->sm.state == SANDBOX_DESTROYED ||
-        (s->traits.one_shot && sandbox_is_idle(s))) {
+    if (sandbox_is_leaving(s) || s->sm.state == SANDBOX_CREATING ||
+        s->sm.state == SANDBOX_DESTROYED || (s->traits.one_shot && sandbox_is_idle(s))) {
         sandbox_destroy_now(s);
         return;
     }

@@ -100,6 +100,17 @@ enum sandbox_link {
     LINK_READY,
     LINK_COUNT
 };
+/* Its place in the registry.  A destroy that was asked for begins when the step under way ends, and
+ * is never taken back: a failed one is tried again. */
+enum sandbox_presence {
+    PRESENCE_NEW,
+    PRESENCE_LISTED,
+    PRESENCE_LEAVING, /* listed, and to be destroyed */
+    PRESENCE_GONE,
+    PRESENCE_COUNT
+};
+/* How it was started: whether holt-egress is to know it, and whether it has holt's authority. */
+enum sandbox_wire { WIRE_NONE, WIRE_PLAIN, WIRE_TRUSTS };
 /* Its policy, towards holt-egress. */
 enum sandbox_wiring { WIRING_NONE, WIRING_TELLS, WIRING_AGAIN /* and then the new one */ };
 /* At start-up, until its driver has said what lives. */
@@ -125,11 +136,10 @@ struct sandbox {
     bool by_agent;                      /* an agent made it */
     bool ruled;                         /* its init was sent path rules, now or earlier */
     bool warm;                          /* it had been made ahead */
-    bool networked; /* it was started with a network: holt-egress is to know it */
-    bool trusts;    /* it was started with holt's certificate authority */
+    enum sandbox_wire wire;
     enum sandbox_wiring wiring;
-    int updates;  /* being saved */
-    bool in_list; /* of the registry */
+    int updates;        /* being saved */
+    struct sm presence; /* enum sandbox_presence */
     enum sandbox_origin origin;
     int64_t created_ms, started_ms, ended_ms, last_activity_ms;
     int64_t oom_ms; /* time of the last OOM kill in it; 0: never */
@@ -149,7 +159,6 @@ struct sandbox {
     struct sm step; /* enum sandbox_step */
     uint32_t made;  /* enum sandbox_made; a run's MADE_SAVED may come after its step */
     enum { KILLED_NONE, KILLED_WORK, KILLED_ALL } killed; /* of STEP_STOP: how far it is */
-    bool destroying; /* asked for: begins when the step under way ends */
     int64_t grace_ms;
     struct err *undo; /* why STEP_MAKE failed */
     struct list waits, destroy_waits, update_waits;
@@ -199,6 +208,16 @@ static inline bool sandbox_is_making(const struct sandbox *s)
     return step_is(s, STEP_CREATE) || step_is(s, STEP_START);
 }
 
+static inline bool sandbox_is_networked(const struct sandbox *s)
+{
+    return s->wire != WIRE_NONE;
+}
+
+static inline bool sandbox_is_leaving(const struct sandbox *s) /* or gone */
+{
+    return s->presence.state >= PRESENCE_LEAVING;
+}
+
 static inline bool sandbox_is_linked(const struct sandbox *s) /* its init answers */
 {
     return s->link.state == LINK_READY;
@@ -207,6 +226,7 @@ static inline bool sandbox_is_linked(const struct sandbox *s) /* its init answer
 /* --- sandbox_state.c: its state machines, and what must hold when one moves --- */
 void sandbox_init_states(struct sandbox *s);
 extern const struct sm_state sandbox_states[];
+void sandbox_leave(struct sandbox *s);        /* it is to be destroyed */
 void sandbox_verify(const struct sandbox *s); /* aborts: a fault of ours */
 
 /* --- sandbox.c: the registry --- */

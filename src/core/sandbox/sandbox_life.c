@@ -38,7 +38,7 @@ void sandbox_step_end(struct sandbox *s, const struct err *e)
     sm_move(&s->step, STEP_NONE);
     timer_stop(&s->timer);
     wait_tell(&s->waits, s, e);
-    if (s->destroying && step_is(s, STEP_NONE) && s->in_list)
+    if (s->presence.state == PRESENCE_LEAVING && step_is(s, STEP_NONE))
         sandbox_destroy_now(s);
 }
 
@@ -48,7 +48,7 @@ static int must_be_free(const struct sandbox *s, const char *what, struct err *e
     bool known = s->origin == ORIGIN_SETTLED || s->sm.state == SANDBOX_STOPPED ||
                  s->sm.state == SANDBOX_FAILED;
 
-    if (step_is(s, STEP_NONE) && !s->destroying && s->driver && !s->orphan && known)
+    if (step_is(s, STEP_NONE) && !sandbox_is_leaving(s) && s->driver && !s->orphan && known)
         return 0;
     if (s->driver && !known) {
         err_set(e, ERR_UNAVAILABLE, 0,
@@ -64,7 +64,7 @@ static int must_be_free(const struct sandbox *s, const char *what, struct err *e
                 s->id, s->runtime);
     } else {
         err_set(e, ERR_CONFLICT, 0, "%s sandbox '%s': it is %s", what, s->id,
-                s->destroying ? "being destroyed" : sm_name(&s->sm));
+                sandbox_is_leaving(s) ? "being destroyed" : sm_name(&s->sm));
         err_hint(e, "try again when that is done");
     }
     return err_object(e, "sandbox", s->id);
@@ -373,7 +373,7 @@ static void destroy_removed(void *arg, const struct err *e)
 
 void sandbox_destroy_now(struct sandbox *s)
 {
-    s->destroying = true;
+    sandbox_leave(s);
     sm_move(&s->step, STEP_DESTROY);
     timer_stop(&s->timer);
     timer_stop(&s->confirm);
@@ -388,7 +388,7 @@ void sandbox_destroy_now(struct sandbox *s)
 
 static int check_unprotected(const struct sandbox *s, struct err *e)
 {
-    if (!s->traits.protected || s->destroying)
+    if (!s->traits.protected || sandbox_is_leaving(s))
         return 0;
     (void)err_set(e, ERR_CONFLICT, 0, "sandbox '%s' is protected: it cannot be destroyed", s->id);
     (void)err_hint(e, "holt update %s --protected=false", s->id);
@@ -399,7 +399,7 @@ void sandbox_destroy(struct sandbox *s, const struct principal *by, sandbox_cb d
 {
     struct err none = {0};
 
-    if (!s->in_list) {
+    if (!sandbox_is_listed(s)) {
         sandbox_tell(s->all, s, done, arg, &none);
         return;
     }
@@ -415,7 +415,7 @@ void sandbox_destroy(struct sandbox *s, const struct principal *by, sandbox_cb d
     wait_add(&s->destroy_waits, done, arg);
     if (step_is(s, STEP_DESTROY))
         return;
-    s->destroying = true;
+    sandbox_leave(s);
     if (step_is(s, STEP_NONE)) {
         set_actor(s, by);
         sandbox_destroy_now(s);
@@ -431,7 +431,7 @@ void sandbox_exec_over(struct sandbox *s)
     sandbox_touch(s);
     if (step_is(s, STEP_STOP))
         stop_go_on(s);
-    else if (s->traits.one_shot && sandbox_is_idle(s) && !s->destroying && !s->all->closed)
+    else if (s->traits.one_shot && sandbox_is_idle(s) && !sandbox_is_leaving(s) && !s->all->closed)
         sandbox_destroy(s, NULL, NULL, NULL);
 }
 
@@ -447,7 +447,8 @@ static void tick_one(struct sandbox *s, int64_t now)
         over = true;
     if (s->unsaved && !sandbox_is_making(s) && !step_is(s, STEP_DESTROY))
         sandbox_save(s, NULL);
-    if ((over && !s->orphan && !s->destroying) || (s->destroying && step_is(s, STEP_NONE)))
+    if ((over && !s->orphan && !sandbox_is_leaving(s)) ||
+        (sandbox_is_leaving(s) && step_is(s, STEP_NONE)))
         sandbox_destroy(s, NULL, NULL, NULL);
 }
 
@@ -493,7 +494,7 @@ void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const str
     struct err e = {0};
     bool rename = c->name.n > 0 && !str_eq_c(c->name, s->name);
 
-    if (s->destroying)
+    if (sandbox_is_leaving(s))
         must_be_free(s, "change", &e);
     else if (rename && sandbox_name_check(s->all, s, str_of(s->owner), c->name, &e) < 0)
         err_wrap(&e, "change sandbox '%s'", s->id);

@@ -16,7 +16,7 @@ static void retry_due(struct timer *t)
 
 static bool wants_link(const struct sandbox *s)
 {
-    return s->in_list && !s->all->closed &&
+    return sandbox_is_listed(s) && !s->all->closed &&
            (s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED) &&
            !step_is(s, STEP_DESTROY);
 }

@@ -158,7 +158,7 @@ static void driver_has_made(void *arg, const struct driver_made *m, const struct
 
     if (s->all->closed)
         return;
-    if (e->code != ERR_NONE || s->destroying) {
+    if (e->code != ERR_NONE || sandbox_is_leaving(s)) {
 
         if (e->code == ERR_NONE)
             err_set(&why, ERR_CANCELLED, 0, "it was destroyed during its creation");
@@ -197,9 +197,8 @@ static void ask_driver(struct sandbox *s, bool restart)
         .mount_count = s->mount_count,
     };
 
-    s->networked = proxied;
-    s->trusts = spec.ca.n > 0;
-    s->made = s->networked ? 0 : MADE_WIRED;
+    s->wire = !proxied ? WIRE_NONE : spec.ca.n > 0 ? WIRE_TRUSTS : WIRE_PLAIN;
+    s->made = sandbox_is_networked(s) ? 0 : MADE_WIRED;
     s->known_epoch = false;
     s->driver->ops->create(s->driver, &spec, driver_has_made, sandbox_ref(s));
 }

@@ -77,7 +77,7 @@ int sandbox_net_change(struct sandbox *s, struct str text, const struct principa
     if (sandbox_net_check(s->all, s->driver, text, by, &n, e) < 0)
         return -1;
     raw = n.reach == SANDBOX_REACHES_RAW;
-    if (up && ((n.reach == SANDBOX_REACHES_PROXY && !s->networked) || raw != was_raw)) {
+    if (up && ((n.reach == SANDBOX_REACHES_PROXY && !sandbox_is_networked(s)) || raw != was_raw)) {
         (void)err_set(e, ERR_CONFLICT, 0, "sandbox '%s' was started %s", s->id,
                       was_raw ? "with a raw network"
                       : raw   ? "without an interface"
@@ -103,7 +103,7 @@ static void network_wired(void *arg, const struct err *e)
     bool again = s->wiring == WIRING_AGAIN;
 
     s->wiring = WIRING_NONE;
-    if (s->all->closed || !s->in_list)
+    if (s->all->closed || !sandbox_is_listed(s))
         return;
     if (again && e->code == ERR_NONE) {
         sandbox_wire(s);
@@ -123,7 +123,7 @@ static void secrets_taken(void *arg, const struct err *e)
 {
     AUTO(sandbox_unref) struct sandbox *s = arg;
 
-    if (e->code == ERR_NONE || s->all->closed || !s->in_list)
+    if (e->code == ERR_NONE || s->all->closed || !sandbox_is_listed(s))
         return;
     if (sandbox_is_making(s))
         sandbox_made_wired(s, e);
@@ -191,7 +191,7 @@ static void listeners_opened(void *arg, const struct egress_listeners *l, const 
 
 void sandbox_wire(struct sandbox *s)
 {
-    if (!s->networked || !s->driver)
+    if (!sandbox_is_networked(s) || !s->driver)
         return;
     if (s->wiring != WIRING_NONE) {
         s->wiring = WIRING_AGAIN; /* what is under way tells the policy of before */
@@ -206,9 +206,9 @@ void sandbox_wire(struct sandbox *s)
 
 void sandbox_unwire(struct sandbox *s)
 {
-    if (s->networked && s->all->egress)
+    if (sandbox_is_networked(s) && s->all->egress)
         egress_drop(s->all->egress, s->id);
-    s->networked = false;
+    s->wire = WIRE_NONE;
 }
 
 /* ---- from holt-egress ---- */

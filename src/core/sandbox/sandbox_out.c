@@ -14,7 +14,7 @@ int sandbox_lead_out(struct sandbox *s, struct guest_pipe *p, const struct guest
 {
     int pair[2];
 
-    if (!s->networked || !(s->driver->ops->caps & DRIVER_LEADS_OUT))
+    if (!sandbox_is_networked(s) || !(s->driver->ops->caps & DRIVER_LEADS_OUT))
         return err_set(e, ERR_FORBIDDEN, 0, "sandbox '%s' leads no connections out", s->id);
     if (!egress_knows(s->all->egress, s->id))
         return err_set(e, ERR_UNAVAILABLE, 0, "holt-egress does not serve sandbox '%s' now", s->id);

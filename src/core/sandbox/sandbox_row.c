@@ -33,7 +33,7 @@ static void put_all(struct buf *to, const struct sandbox *s)
     jw_kc(&w, "id", s->id);
     jw_kc(&w, "name", s->name);
     jw_kc(&w, "state", sm_name(&s->sm));
-    if (s->destroying)
+    if (sandbox_is_leaving(s))
         jw_kc(&w, "goal", "destroy");
     jw_kc(&w, "runtime", s->runtime);
     if (s->host && s->host[0])
@@ -153,7 +153,7 @@ static bool put_goal(const void *object, struct buf *to)
 {
     const struct sandbox *s = object;
 
-    buf_add_c(to, s->destroying || step_is(s, STEP_DESTROY) ? "destroy" : "");
+    buf_add_c(to, sandbox_is_leaving(s) ? "destroy" : "");
     return true;
 }
 
@@ -162,7 +162,8 @@ static int get_goal(void *object, struct str text, struct err *e)
     struct sandbox *s = object;
 
     (void)e;
-    s->destroying = str_eq_c(text, "destroy");
+    if (str_eq_c(text, "destroy"))
+        s->presence.state = PRESENCE_LEAVING; /* it is listed as such */
     return 0;
 }
 

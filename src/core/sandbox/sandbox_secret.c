@@ -265,7 +265,7 @@ static void tell_users(void *sandboxes, const char *id, store_done done, void *a
     for (size_t i = 0; i < all->count; i++) {
         struct sandbox *s = all->sorted[i];
 
-        if (!s->networked || !has(s, id))
+        if (!sandbox_is_networked(s) || !has(s, id))
             continue;
         if (!egress_is_up(all->egress)) { /* nobody waits for it: when it is there, all is told */
             if (s->wiring != WIRING_NONE) /* but what waits to be told is older than this */

@@ -51,8 +51,8 @@ void sandbox_put_spec(struct jw *w, const struct sandbox *s)
     sandbox_put_policy(w, s);
     jw_key(w, "network");
     jw_raw(w, str_of(s->network));
-    jw_kbool(w, "networked", s->networked);
-    jw_kbool(w, "trusts", s->trusts);
+    jw_kbool(w, "networked", sandbox_is_networked(s));
+    jw_kbool(w, "trusts", s->wire == WIRE_TRUSTS);
     jw_kc(w, "dialect", s->dialect);
     jw_kc(w, "note", s->note);
     put_pairs(w, "labels", s->labels, s->label_count);
@@ -168,8 +168,9 @@ int sandbox_get_spec(struct sandbox *s, struct str text, struct err *e)
     text_set(&s->agent, json_text(o, "agent"));
     get_policy(s, o);
     get_network(s, json_object_get(o, "network"));
-    s->networked = json_flag(o, "networked");
-    s->trusts = json_flag(o, "trusts");
+    s->wire = !json_flag(o, "networked") ? WIRE_NONE
+              : json_flag(o, "trusts")   ? WIRE_TRUSTS
+                                         : WIRE_PLAIN;
     text_set(&s->dialect, json_text(o, "dialect"));
     text_set(&s->note, json_text(o, "note"));
     s->labels = get_pairs(json_object_get(o, "labels"), &s->label_count);

@@ -45,6 +45,16 @@ static const struct sm_state link_states[] = {
 };
 _Static_assert(ARRAY_LEN(link_states) == LINK_COUNT, "a state of the connection without a row");
 
+/* new ─▶ listed ─▶ leaving ─▶ gone; also gone at once when holtd ends or a create fails, and listed
+ * as leaving when the row says so. */
+static const struct sm_state presence_states[] = {
+    [PRESENCE_NEW] = {"new", SM_TO(PRESENCE_LISTED)},
+    [PRESENCE_LISTED] = {"listed", SM_TO(PRESENCE_LEAVING) | SM_TO(PRESENCE_GONE)},
+    [PRESENCE_LEAVING] = {"leaving", SM_TO(PRESENCE_GONE)},
+    [PRESENCE_GONE] = {"gone", 0},
+};
+_Static_assert(ARRAY_LEN(presence_states) == PRESENCE_COUNT, "a place without a row");
+
 static bool is_up(const struct sandbox *s)
 {
     return s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED;
@@ -58,7 +68,8 @@ void sandbox_verify(const struct sandbox *s)
     assert((s->link.state >= LINK_OPEN) == (s->guest != NULL));
     assert(s->commands->standing <= s->commands->live);
     assert(step_is(s, STEP_NONE) || s->driver);
-    assert(!step_is(s, STEP_DESTROY) || s->destroying);
+    assert(!step_is(s, STEP_DESTROY) || sandbox_is_leaving(s));
+    assert(sandbox_is_listed(s) == (map_get(&s->all->by_id, str_of(s->id)) == s));
     if (is_up(s) || s->sm.state == SANDBOX_STARTING)
         assert(!s->orphan);
     if (s->sm.state == SANDBOX_DESTROYED)
@@ -100,9 +111,22 @@ static void link_moved(struct sm *m, int from)
     sandbox_verify(CONTAINER_OF(m, struct sandbox, link));
 }
 
+static void presence_moved(struct sm *m, int from)
+{
+    (void)from;
+    sandbox_verify(CONTAINER_OF(m, struct sandbox, presence));
+}
+
+void sandbox_leave(struct sandbox *s)
+{
+    if (s->presence.state == PRESENCE_LISTED)
+        sm_move(&s->presence, PRESENCE_LEAVING);
+}
+
 void sandbox_init_states(struct sandbox *s)
 {
     s->sm = (struct sm){.table = sandbox_states, .on_move = sandbox_moved};
     s->step = (struct sm){.table = step_states, .on_move = step_moved};
+    s->presence = (struct sm){.table = presence_states, .on_move = presence_moved};
     s->link = (struct sm){.table = link_states, .on_move = link_moved};
 }
