@@ -272,8 +272,8 @@ static const struct setting own_rows[] = {
          .text = "Serve /metrics."),
      .alias = metrics_alias, .reload = true},
     {ROW(ready_needs_agents, OP_BOOL, .preset = "false",
-         .text = "Whether /readyz is 503 while no agent is connected. By default it is not: an installation without "
-                 "agents works too."),
+         .text = "Whether /readyz is 503 while no sandbox runs. By default it is not: an installation without "
+                 "sandboxes works too."),
      .reload = true},
 
     {ROW(header_max, OP_SIZE, .preset = "64k", .min = 1 * KIB, .max = 1 * MIB,

@@ -292,6 +292,15 @@ size_t sandboxes_count(const struct sandboxes *all)
     return all->count;
 }
 
+size_t sandboxes_running(const struct sandboxes *all)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < all->count; i++)
+        n += all->sorted[i]->sm.state == SANDBOX_RUNNING;
+    return n;
+}
+
 /* Of its runtime: one with hosts has several. */
 static bool is_first(const struct sandboxes *all, size_t i)
 {

@@ -173,6 +173,7 @@ typedef void (*sandbox_cb)(void *arg, struct sandbox *s, const struct err *e);
 void sandbox_create(struct sandboxes *l, const struct sandbox_spec *spec,
                     const struct principal *by, sandbox_cb done, void *arg); /* done when it runs */
 size_t sandboxes_count(const struct sandboxes *l);
+size_t sandboxes_running(const struct sandboxes *l);
 void sandboxes_pool(const struct sandboxes *l, struct pool_counts *ret); /* of all runtimes */
 void sandboxes_set_pool(struct sandboxes *l, const struct pool_config *c);
 void sandboxes_set_ceilings(struct sandboxes *l, const struct ceilings *c); /* for new requests */
