@@ -203,6 +203,28 @@ class TestPages:
         agent = holtd.ok("GET", f"{API}/agents/worker")
         assert agent["status"] == "revoked" and agent["mode"] == "advisory"
 
+    def test_the_wall_shows_every_session(self, tmp_path):
+        d = native(tmp_path)
+        try:
+            box = d.ok("POST", f"{API}/sandboxes", {"name": "many"})["id"]
+            command = ["sh", "-c", f"echo '{TRICK} first words'; read a; echo after the kill; read a"]
+            d.ok("POST", f"{API}/sandboxes/{box}/sessions", {"name": "one", "command": command})
+            b = Browser("wall", login=link(d), first="many · one", second="many · two", words="first words")
+            assert b.line() == {"wait": "second"}
+            d.ok("POST", f"{API}/sandboxes/{box}/sessions", {"name": "two", "command": ["sh", "-c", "echo here too; read a"]})
+            b.go_on()
+            assert b.line() == {"wait": "kill"}
+            port = d.port
+            super(type(d), d).kill()
+            d = native(tmp_path, port=port)
+            d.ok("POST", f"{API}/sandboxes/{box}/sessions/one/send", {"keys": ["Enter"]})
+            b.go_on()
+            got = b.end()
+            assert (got["markup"], got["panes"]) == (0, 1)
+        finally:
+            d.clear()
+            d.stop()
+
     def test_an_observer_sees_no_dead_buttons(self, holtd):
         holtd.ok("POST", f"{API}/sandboxes", {"name": "looked-at"})
         got = show("observe", login=link(holtd, role="observer"), name="looked-at")
@@ -223,7 +245,10 @@ class TestPages:
     def test_axe_finds_nothing(self, holtd):
         box = holtd.ok("POST", f"{API}/sandboxes", {"name": "readable"})["id"]
         holtd.ok("POST", f"{API}/sandboxes/{box}/execs", {"command": ["echo", "hi"]})
+        for n in range(3):
+            holtd.ok("POST", f"{API}/sandboxes/{box}/sessions", {"name": f"agent-{n}", "command": ["sh", "-c", "ls -l /usr; read a"]})
         tabs = [f"instances/{box}/{tab}" for tab in ("terminal", "commands", "files", "network", "stats", "events", "overview")]
-        places = ["now", "instances", "instances/new", "terminals", "approvals", "board", "agents", "agents/messages", "events", "things/tokens", "things/secrets", "settings", *tabs]
+        places = ["now", "instances", "instances/new", "terminals", "approvals", "board", "agents", "agents/messages", "events", "things/tokens", "things/secrets", "things/policies",
+                  "things/hosts", "things/access", "terminals/wall", "settings", *tabs]
         got = show("axe", dark=link(holtd), light=link(holtd), places=places, shots=os.environ.get("HOLT_SHOTS"))
         assert got["found"] == {}

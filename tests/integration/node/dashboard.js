@@ -95,6 +95,22 @@ const scenarios = {
     say({ observer, texts, problems });
   },
 
+  // The wall: every session at a glance, one that starts later too; a click opens its pane.
+  async wall() {
+    const page = await open(plan.login);
+    await go(page, 'terminals/wall');
+    const tile = (name) => page.locator('.tile', { hasText: name });
+    await tile(plan.first).locator('pre', { hasText: plan.words }).waitFor();
+    const markup = await tile(plan.first).locator('pre *').count();
+    await wait('second');
+    await tile(plan.second).locator('pre', { hasText: 'here too' }).waitFor();
+    await wait('kill');
+    await tile(plan.first).locator('pre', { hasText: 'after the kill' }).waitFor();
+    await tile(plan.second).locator('button').click();
+    await seesText(page, 'here too');
+    say({ markup, panes: await page.locator('.pane').count(), problems });
+  },
+
   // A terminal whose picture has drifted is painted again as the server has it.
   async resync() {
     const page = await open(plan.login);

@@ -27,12 +27,24 @@ export type ExecResult = { "id": string; "sandbox": string; "state": "starting" 
 export type Exec = { "id": string; "sandbox": string; "state": "starting" | "running" | "exited" | "failed" | "lost"; "command": (string)[]; "cwd": string | null; "user": string | null; "pty": boolean; "exit_code": number | null; "signal": number | null; "timed_out": boolean; "cancelled": boolean; "oom": boolean; "created_at": string; "started_at": string | null; "ended_at": string | null; "duration_ms": number | null; "stdout_bytes": number; "stderr_bytes": number; "usage": Record<string, unknown> | null; "failure": string | null; };
 export type ExecList = { "execs": (Exec)[]; "cursor": string | null; };
 export type Screen = { "rows": number; "cols": number; "cursor": Record<string, unknown>; "alternate": boolean; "reverse": boolean; "title": string; "history": number; "forgotten": number; "offset": number; "complete": boolean; "text": string; "lines"?: unknown[]; };
+export type TerminalSession = { "id": string; "name": string; "sandbox": string; "state": "starting" | "running" | "exited" | "failed" | "lost"; "command": (string)[]; "rows": number; "cols": number; "controller": string | null; "members": number; "output_bytes": number; "exit_code": number | null; "created_at": string; "ended_at": string | null; };
+export type TerminalSessionList = { "sessions": (TerminalSession)[]; "cursor": string | null; };
 export type File = { "name": string; "kind": "file" | "directory" | "symlink" | "fifo" | "socket" | "character" | "block" | "unknown"; "size": number; "mode": string; "uid": number; "gid": number; "modified_at": string | null; "link": string | null; };
 export type FileList = { "files": (File)[]; "cursor": string | null; };
 export type Image = { "id": string; "name": string; "owner": string | null; "tenant": string | null; "state": "working" | "ready" | "failed"; "source": string; "digest": string | null; "os": string; "arch": string; "layers": number; "size_bytes": number; "created_at": string | null; "defaults": Record<string, unknown>; "phase": string | null; "done_bytes": number; "total_bytes": number; "failure": string | null; };
 export type ImageList = { "images": (Image)[]; "cursor": string | null; };
 export type ImagePullInput = { "ref": string; "name"?: string | null; "wait"?: boolean | null; };
+export type Certificate = { "id": string; "serial": number; "state": "active" | "expired" | "revoked"; "owner": string; "tenant": string | null; "sandbox": string | null; "principals": (string)[]; "fingerprint": string; "created_at": string; "expires_at": string; "revoked_at": string | null; "reason": string | null; };
+export type CertificateList = { "certificates": (Certificate)[]; "cursor": string | null; };
+export type SshSession = { "id": string; "sandbox": string; "state": "connecting" | "active" | "ended" | "refused"; "certificate": string | null; "serial": number; "holder": string | null; "person": string | null; "user": string | null; "peer": string; "started_at": string; "ended_at": string | null; "bytes_in": number; "bytes_out": number; "reason": string | null; };
+export type SshSessionList = { "sessions": (SshSession)[]; "cursor": string | null; };
+export type Host = { "name": string; "runtime": string; "uri": string; "network": string; "state": "unknown" | "up" | "down"; "reason": string | null; "since": string | null; "drained": boolean; "machines": number; "running": number; "cpus": number; "cpus_used": number; "memory_bytes": number; "memory_used_bytes": number; "memory_free_bytes": number; "disk_bytes": number; "disk_free_bytes": number; "accel": string | null; "hostname": string | null; "version": string | null; };
+export type HostList = { "hosts": (Host)[]; "cursor": string | null; };
+export type HostDrainInput = { "off"?: boolean | null; };
 export type Policy = { "id": string; "name": string; "shipped": boolean; "commands_allow": (string)[]; "commands_deny": (string)[]; "commands_reserved": (string)[]; "words_deny": (string)[]; "paths_allow": (string)[]; "paths_deny": (string)[]; "write_allow": (string)[]; "write_deny": (string)[]; "agents": (string)[]; "timeout_ms": number; "timeout_max_ms": number; "output_bytes": number; "sandboxes": number; "created_by": string; "created_at": string | null; "updated_at": string | null; };
+export type PolicyList = { "policies": (Policy)[]; "cursor": string | null; };
+export type Template = { "id": string; "name": string; "tenant": string | null; "owner": string; "shared": boolean; "pool": number; "fields": Record<string, unknown>; "warnings": (string)[]; "created_at": string; };
+export type TemplateList = { "templates": (Template)[]; "cursor": string | null; };
 export type Volume = { "id": string; "name": string; "tenant": string | null; "kind": "disk" | "tmpfs"; "owner": string; "shared": boolean; "size_bytes": number | null; "used_bytes": number | null; "used_by": number; "created_at": string; };
 export type VolumeList = { "volumes": (Volume)[]; "cursor": string | null; };
 export type SecretCreateInput = { "name": string; "value": string; "hosts"?: (string)[] | null; "methods"?: (string)[] | null; "path"?: string | null; "in"?: (string)[] | null; "plain"?: boolean | null; };
@@ -67,6 +79,8 @@ export type Approval = { "id": string; "kind": "proposal" | "egress" | "ask" | "
 export type ApprovalList = { "approvals": (Approval)[]; "cursor": string | null; };
 export type ApprovalApproveInput = { "reason"?: string | null; "choice"?: string | null; "scope"?: "once" | "sandbox" | "always" | "time" | "rule" | null; "for_ms"?: number | string | null; "pattern"?: string | null; "preview"?: boolean | null; };
 export type ApprovalDenyInput = { "reason"?: string | null; "choice"?: string | null; "scope"?: "once" | "sandbox" | "always" | "time" | "rule" | null; "for_ms"?: number | string | null; "pattern"?: string | null; "preview"?: boolean | null; };
+export type Webhook = { "id": string; "url": string; "types": (string)[]; "done_seq": number; "created_by": string; "created_at": string; };
+export type WebhookList = { "webhooks": (Webhook)[]; "cursor": string | null; };
 export type Error = { "error": { "code": "invalid" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "conflict" | "gone" | "precondition" | "too_large" | "uri_too_long" | "headers_too_large" | "media_type" | "range" | "expectation" | "limit" | "timeout" | "cancelled" | "unavailable" | "full" | "unsupported" | "internal"; "message": string; "object"?: string; "hint"?: string; }; };
 export interface Operations {
   serverInfo: { args: {  }; body: undefined; reply: ServerInfo };
@@ -100,6 +114,8 @@ export interface Operations {
   execAttach: { args: { "id": string; "exec": string; "role"?: "observer" | "controller"; "take"?: boolean; "stdout_offset"?: number; "stderr_offset"?: number; "name"?: string; "raw"?: boolean; "repaint"?: boolean; "screen"?: boolean; "updates"?: number; }; body: undefined; reply: undefined };
   execCancel: { args: { "id": string; "exec": string; }; body: undefined; reply: Exec };
   execScreen: { args: { "id": string; "exec": string; "format"?: "json" | "text" | "ansi"; "cells"?: boolean; "history"?: boolean; "offset"?: number; }; body: undefined; reply: Screen };
+  sessionListAll: { args: { "all"?: boolean; "limit"?: number; "cursor"?: string; }; body: undefined; reply: TerminalSessionList };
+  sessionAttach: { args: { "id": string; "session": string; "role"?: "observer" | "controller"; "take"?: boolean; "stdout_offset"?: number; "stderr_offset"?: number; "name"?: string; "raw"?: boolean; "repaint"?: boolean; "screen"?: boolean; "updates"?: number; }; body: undefined; reply: undefined };
   fileRead: { args: { "id": string; "path": string; }; body: undefined; reply: undefined };
   fileWrite: { args: { "id": string; "path": string; "mode"?: string; "append"?: boolean; "exclusive"?: boolean; "parents"?: boolean; "uid"?: number; "gid"?: number; }; body: undefined; reply: undefined };
   fileList: { args: { "id": string; "path": string; "limit"?: number; "cursor"?: string; }; body: undefined; reply: FileList };
@@ -107,6 +123,19 @@ export interface Operations {
   imageGet: { args: { "id": string; }; body: undefined; reply: Image };
   imageRemove: { args: { "id": string; }; body: undefined; reply: undefined };
   imagePull: { args: {  }; body: ImagePullInput; reply: Image };
+  accessList: { args: { "sandbox"?: string; "state"?: "active" | "expired" | "revoked"; "limit"?: number; "cursor"?: string; }; body: undefined; reply: CertificateList };
+  accessGet: { args: { "id": string; }; body: undefined; reply: Certificate };
+  accessRevoke: { args: { "id": string; "reason"?: string; }; body: undefined; reply: Certificate };
+  accessSessions: { args: { "sandbox"?: string; "certificate"?: string; "state"?: "connecting" | "active" | "ended" | "refused"; "limit"?: number; "cursor"?: string; }; body: undefined; reply: SshSessionList };
+  hostList: { args: { "limit"?: number; }; body: undefined; reply: HostList };
+  hostGet: { args: { "name": string; }; body: undefined; reply: Host };
+  hostDrain: { args: { "name": string; }; body: HostDrainInput | null; reply: Host };
+  policyList: { args: { "limit"?: number; "cursor"?: string; }; body: undefined; reply: PolicyList };
+  policyGet: { args: { "id": string; }; body: undefined; reply: Policy };
+  policyRemove: { args: { "id": string; }; body: undefined; reply: undefined };
+  templateList: { args: { "tenant"?: string; "limit"?: number; "cursor"?: string; }; body: undefined; reply: TemplateList };
+  templateGet: { args: { "id": string; "tenant"?: string; }; body: undefined; reply: Template };
+  templateRemove: { args: { "id": string; "tenant"?: string; }; body: undefined; reply: undefined };
   volumeList: { args: { "tenant"?: string; "limit"?: number; "cursor"?: string; }; body: undefined; reply: VolumeList };
   volumeGet: { args: { "id": string; "tenant"?: string; }; body: undefined; reply: Volume };
   volumeRemove: { args: { "id": string; "tenant"?: string; }; body: undefined; reply: undefined };
@@ -138,4 +167,6 @@ export interface Operations {
   approvalGet: { args: { "id": string; "wait_ms"?: number | string; }; body: undefined; reply: Approval };
   approvalApprove: { args: { "id": string; }; body: ApprovalApproveInput | null; reply: Approval };
   approvalDeny: { args: { "id": string; }; body: ApprovalDenyInput | null; reply: Approval };
+  webhookList: { args: { "limit"?: number; "cursor"?: string; }; body: undefined; reply: WebhookList };
+  webhookRemove: { args: { "id": string; }; body: undefined; reply: undefined };
 }

@@ -5,7 +5,7 @@
 // Nothing polls.  The stream resumes by itself (Last-Event-ID); a gap or a new daemon loads everything again.
 import { batch, effect, signal, type Signal } from "@preact/signals";
 import { ApiError, call, listAll } from "../api/client";
-import type { Agent, Approval, Event, Exec, Image, Project, Sandbox, Secret, ServerInfo, Task, Token, Volume } from "../api/types";
+import type { Agent, Approval, Certificate, Event, Exec, Host, Image, Policy, Project, Sandbox, Secret, ServerInfo, SshSession, Task, Template, TerminalSession, Token, Volume, Webhook } from "../api/types";
 import { EventStream } from "./event-stream";
 import { self } from "./session";
 
@@ -117,10 +117,35 @@ export const images = makeKind<Image>((i) => i.id, async () => (await call("imag
 export const volumes = makeKind<Volume>((v) => v.id, async () => (await call("volumeList", {})).volumes, (id) => call("volumeGet", { id }));
 export const secrets = makeKind<Secret>((s) => s.name, async () => (await call("secretList", {})).secrets, (name) => call("secretGet", { name }));
 export const tokens = makeKind<Token>((t) => t.id, async () => (await call("tokenList", {})).tokens, (id) => call("tokenGet", { id }));
+export const policies = makeKind<Policy>((p) => p.id, async () => (await call("policyList", {})).policies, (id) => call("policyGet", { id }));
+export const templates = makeKind<Template>((t) => t.id, async () => (await call("templateList", {})).templates, (id) => call("templateGet", { id }));
+export const hosts = makeKind<Host>((h) => h.name, async () => (await call("hostList", {})).hosts, (name) => call("hostGet", { name }));
+export const certificates = makeKind<Certificate>((c) => c.id, async () => (await call("accessList", {})).certificates, (id) => call("accessGet", { id }));
+
+/** Kinds without a read of one: a page loads them again when something has happened to them. */
+function makeList<T>(idOf: (item: T) => Id, all: () => Promise<T[]>): Kind<T> {
+  const kind: Kind<T> = makeKind(idOf, all, async (id) => {
+    await kind.load();
+    const item = kind.items.value?.get(id);
+    if (!item) throw new ApiError(404, "not_found", id, undefined, undefined);
+    return item;
+  });
+  return kind;
+}
+export const sessions = makeList<TerminalSession>(
+  (s) => s.id,
+  () => listAll(async (cursor) => {
+    const r = await call("sessionListAll", { limit: LIMIT, ...(cursor ? { cursor } : {}) });
+    return { items: r.sessions, cursor: r.cursor };
+  }),
+);
+export const sshSessions = makeList<SshSession>((s) => s.id, async () => (await call("accessSessions", {})).sessions);
+export const webhooks = makeList<Webhook>((w) => w.id, async () => (await call("webhookList", {})).webhooks);
 export const info = signal<ServerInfo | undefined>(undefined);
 
 const kinds: Record<string, Kind<never>> = {
   sandbox: sandboxes, approval: approvals, agent: agents, project: projects, task: tasks, image: images, volume: volumes, secret: secrets, token: tokens,
+  policy: policies, template: templates, host: hosts, certificate: certificates, webhook: webhooks,
 } as unknown as Record<string, Kind<never>>;
 
 /** Commands of one sandbox are read by its page; it hears here which have changed. */
@@ -135,7 +160,7 @@ export const connection = signal<Link>("off");
 /** When the page was last known to be right. */
 export const asOf = signal(new Date());
 
-const GONE = new Set(["sandbox.destroyed", "agent.removed", "project.removed", "token.revoked", "secret.removed", "volume.removed", "image.removed"]);
+const GONE = new Set(["sandbox.destroyed", "agent.removed", "project.removed", "token.revoked", "secret.removed", "volume.removed", "image.removed", "policy.removed", "template.removed", "webhook.removed"]);
 
 function apply(event: Event): void {
   const [kind = "", id = ""] = event.object.split(/\/(.*)/s);

@@ -1,10 +1,10 @@
-// Images, volumes, secrets, tokens and rules.
+// Images, volumes, secrets, tokens, policies, templates, hosts, SSH access, webhooks and rules.
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { call } from "../../api/client";
 import type { Rule } from "../../api/types";
 import { may } from "../../live/session";
-import { images, need, secrets, tokens, volumes, type Kind } from "../../live/store";
+import { certificates, hosts, images, need, policies, secrets, sshSessions, templates, tokens, volumes, webhooks, type Kind } from "../../live/store";
 import { size } from "../../parts/format";
 import { act } from "../../parts/notices";
 import { CopyText, Dialog, Field, Loaded, State, Tabs, Time } from "../../parts/ui";
@@ -16,7 +16,16 @@ interface Column<T> {
   cell: (item: T) => ComponentChildren;
 }
 
-function Table<T>({ kind, columns, remove, empty }: { kind: Kind<T>; columns: Column<T>[]; remove: ((item: T) => Promise<unknown>) | undefined; empty: string }) {
+interface TableProps<T> {
+  kind: Kind<T>;
+  columns: Column<T>[];
+  remove: ((item: T) => Promise<unknown>) | undefined;
+  /** Items that stay. */
+  fixed?: (item: T) => boolean;
+  empty: string;
+}
+
+function Table<T>({ kind, columns, remove, fixed, empty }: TableProps<T>) {
   const all = need(kind);
   return (
     <Loaded items={all && [...all.values()]} error={kind.error.value} empty={empty}>
@@ -27,7 +36,7 @@ function Table<T>({ kind, columns, remove, empty }: { kind: Kind<T>; columns: Co
             {items.map((item, i) => (
               <tr key={i}>
                 {columns.map((c) => <td key={c.head}>{c.cell(item)}</td>)}
-                <td>{remove && <button class="quiet" onClick={() => void act(text.common.remove, () => remove(item)).then(() => kind.load())}>{text.common.remove}</button>}</td>
+                <td>{remove && !fixed?.(item) && <button class="quiet" onClick={() => void act(text.common.remove, () => remove(item)).then(() => kind.load())}>{text.common.remove}</button>}</td>
               </tr>
             ))}
           </tbody>
@@ -136,8 +145,70 @@ function Volumes() {
   ]} />;
 }
 
+function Policies() {
+  return <Table kind={policies} empty={text.common.none} remove={may("policyRemove") ? (p) => call("policyRemove", { id: p.id }) : undefined} fixed={(p) => p.shipped} columns={[
+    { head: text.instance.name, cell: (p) => p.name }, { head: "Commands", cell: (p) => rule(p.commands_allow, [...p.commands_deny, ...p.words_deny]) }, { head: "Paths", cell: (p) => rule(p.paths_allow, p.paths_deny) },
+    { head: "Written", cell: (p) => rule(p.write_allow, p.write_deny) }, { head: text.things.sandboxes, cell: (p) => p.sandboxes },
+  ]} />;
+}
+
+const FEW = 6;
+
+/** What a pair of lists allows and denies, shortened. */
+function rule(allow: string[], deny: string[]): string {
+  const few = (list: string[]): string => list.slice(0, FEW).join(", ") + (list.length > FEW ? ` +${list.length - FEW}` : "");
+  return [allow.length ? `only ${few(allow)}` : "", deny.length ? `not ${few(deny)}` : ""].filter(Boolean).join("; ") || text.common.all;
+}
+
+function Templates() {
+  return <Table kind={templates} empty={text.common.none} remove={may("templateRemove") ? (t) => call("templateRemove", { id: t.id }) : undefined} columns={[
+    { head: text.instance.name, cell: (t) => t.name }, { head: "Pool", cell: (t) => t.pool }, { head: "Owner", cell: (t) => t.owner }, { head: "Created", cell: (t) => <Time at={t.created_at} /> },
+  ]} />;
+}
+
+function Hosts() {
+  const all = need(hosts);
+  const drain = (name: string, on: boolean) => void act(text.things.drain, () => call("hostDrain", { name }, { off: !on } as never)).then(() => hosts.load());
+  return (
+    <Loaded items={all && [...all.values()]} error={hosts.error.value} empty={text.common.none}>
+      {(items) => (
+        <table>
+          <thead><tr><th scope="col">{text.instance.name}</th><th scope="col">State</th><th scope="col">{text.things.machines}</th><th scope="col">CPUs</th><th scope="col">Memory</th><th scope="col">URI</th><th /></tr></thead>
+          <tbody>{items.map((h) => (
+            <tr key={h.name}><td>{h.name}</td><td><State of={h.state} /> {h.drained && text.things.drained} {h.reason}</td><td>{h.machines}</td><td>{h.cpus_used} / {h.cpus}</td><td>{size(h.memory_used_bytes)} / {size(h.memory_bytes)}</td><td><code>{h.uri}</code></td>
+              <td>{may("hostDrain") && <button class="quiet" onClick={() => drain(h.name, !h.drained)}>{h.drained ? text.things.undrain : text.things.drain}</button>}</td></tr>
+          ))}</tbody>
+        </table>
+      )}
+    </Loaded>
+  );
+}
+
+function Access() {
+  return (
+    <>
+      <h2>{text.things.certificates}</h2>
+      <Table kind={certificates} empty={text.common.none} remove={may("accessRevoke") ? (c) => call("accessRevoke", { id: c.id }) : undefined} columns={[
+        { head: "State", cell: (c) => <State of={c.state} /> }, { head: "Owner", cell: (c) => c.owner }, { head: "For", cell: (c) => c.sandbox ?? c.principals.join(", ") }, { head: text.approval.expires, cell: (c) => <Time at={c.expires_at} /> },
+      ]} />
+      <h2>{text.things.sshSessions}</h2>
+      <Table kind={sshSessions} empty={text.common.none} remove={undefined} columns={[
+        { head: "State", cell: (s) => <State of={s.state} /> }, { head: "Who", cell: (s) => s.person ?? s.holder ?? "" }, { head: text.things.sandboxes, cell: (s) => `${s.user ?? ""}@${s.sandbox}` }, { head: "From", cell: (s) => s.peer },
+        { head: "Started", cell: (s) => <Time at={s.started_at} /> }, { head: "Ended", cell: (s) => <Time at={s.ended_at} /> }, { head: "Bytes", cell: (s) => `${size(s.bytes_in)} / ${size(s.bytes_out)}` },
+      ]} />
+    </>
+  );
+}
+
+function Webhooks() {
+  return <Table kind={webhooks} empty={text.common.none} remove={may("webhookRemove") ? (w) => call("webhookRemove", { id: w.id }) : undefined} columns={[
+    { head: "URL", cell: (w) => <code>{w.url}</code> }, { head: "Events", cell: (w) => w.types.join(", ") }, { head: "Created", cell: (w) => <Time at={w.created_at} /> },
+  ]} />;
+}
+
 const TABS: Record<string, [string, () => ComponentChildren]> = {
   images: [text.things.images, () => <Images />], volumes: [text.things.volumes, () => <Volumes />], secrets: [text.things.secrets, () => <Secrets />], tokens: [text.things.tokens, () => <Tokens />], rules: [text.things.rules, () => <Rules />],
+  policies: [text.things.policies, () => <Policies />], templates: [text.things.templates, () => <Templates />], hosts: [text.things.hosts, () => <Hosts />], access: [text.things.access, () => <Access />], webhooks: [text.things.webhooks, () => <Webhooks />],
 };
 
 export function ThingsPage() {
