@@ -58,7 +58,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     bool require_limits;
     int64_t pool_size, pool_min, pool_max;
     int64_t sandboxes_max, execs_max, output_bytes, disk_reserve;
-    int64_t command_time_ms, session_time_ms;
+    int64_t output_keep_ms, command_time_ms, session_time_ms;
     char *agent_policy; /* of every agent; "": none */
     char *agentshare;   /* "": STATE/agentshare */
     int64_t tasks_running, tasks_per_user, tasks_max, tasks_keep_ms;

@@ -446,6 +446,9 @@ static const struct setting own_rows[] = {
     {ROW(execs_max, OP_INT, .preset = "256", .min = 1, .max = 512,
          .text = "Maximum number of commands kept for one sandbox, including ended ones. The oldest ended ones are "
                  "removed.")},
+    {ROW(output_keep_ms, OP_DURATION, .preset = "0", .max = 315360000000, .example = "30d",
+         .text = "How long ended commands are kept, with their output and the recordings made from it; 0: as long as "
+                 "their sandbox.")},
     {ROW(command_time_ms, OP_DURATION, .preset = "24h", .max = 31536000000,
          .text = "How long a command may run whose request does not say; 0: without a limit. See docs/policies.md.")},
     {ROW(session_time_ms, OP_DURATION, .preset = "30d", .max = 31536000000,

@@ -576,6 +576,7 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                                        .sandboxes_max = c->sandboxes_max,
                                        .execs_max = c->execs_max,
                                        .output_bytes = c->output_bytes,
+                                       .output_keep_ms = c->output_keep_ms,
                                        .command_time_ms = c->command_time_ms,
                                        .session_time_ms = c->session_time_ms,
                                        .policies = d->policies,

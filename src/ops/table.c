@@ -14,6 +14,7 @@
 #include "ops/secret.h"
 #include "ops/server.h"
 #include "ops/session.h"
+#include "ops/space.h"
 #include "ops/task.h"
 #include "ops/team.h"
 #include "ops/template.h"
@@ -106,6 +107,8 @@ const struct op *const op_table[] = {
     &op_host_list,
     &op_host_get,
     &op_host_drain,
+    &op_prune,
+    &op_df,
     &op_policy_create,
     &op_policy_list,
     &op_policy_get,

@@ -95,6 +95,8 @@ static const struct {
     {"host.list",       "opa"},
     {"host.get",        "opa"},
     {"host.drain",      "a"},
+    {"prune",           "a"},
+    {"df",              "opa"},
     {"policy.create",   "pa"},
     {"policy.list",     "ogpa"},
     {"policy.get",      "ogpa"},

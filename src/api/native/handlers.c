@@ -17,6 +17,7 @@
 #include "ops/secret.h"
 #include "ops/server.h"
 #include "ops/session.h"
+#include "ops/space.h"
 #include "ops/task.h"
 #include "ops/team.h"
 #include "ops/template.h"
@@ -109,6 +110,8 @@ const struct op_handler op_handlers[] = {
     {&op_host_list, host_list_run},
     {&op_host_get, host_get_run},
     {&op_host_drain, host_drain_run},
+    {&op_prune, prune_run},
+    {&op_df, df_run},
     {&op_policy_create, policy_create_run},
     {&op_policy_list, policy_list_run},
     {&op_policy_get, policy_get_run},

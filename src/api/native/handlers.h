@@ -41,6 +41,8 @@ void access_sessions_run(struct request *r);
 void host_list_run(struct request *r);
 void host_get_run(struct request *r);
 void host_drain_run(struct request *r);
+void prune_run(struct request *r);
+void df_run(struct request *r);
 void policy_create_run(struct request *r);
 void policy_list_run(struct request *r);
 void policy_get_run(struct request *r);

@@ -88,3 +88,9 @@ void events_verify(struct events *l, const unsigned char *head, audit_done done,
  * verifies. */
 void events_retain(struct events *l, int64_t keep_ms, int64_t keep_count, store_done done,
                    void *arg);
+/* How many events, and bytes of them, are older than keep_ms. */
+struct events_weight {
+    int64_t count, bytes;
+};
+typedef void (*events_weighed)(void *arg, const struct events_weight *w, const struct err *e);
+void events_weigh(struct events *l, int64_t keep_ms, events_weighed done, void *arg);

@@ -131,3 +131,10 @@ void exec_reader_resume(struct exec_reader *r); /* not from within a callback */
 void exec_reader_end(struct exec_reader *r);
 /* Each variable of the sandbox's commands, "NAME=value"; a request's own come before them. */
 void exec_each_env(const struct sandbox *s, void (*each)(void *arg, struct str text), void *arg);
+
+/* Commands that ended longer ago, with their output.  dry: only counts them. */
+struct execs_pruned {
+    int64_t commands, bytes;
+    bool more; /* than are removed at once */
+};
+void execs_prune(struct sandboxes *l, int64_t older_ms, bool dry, struct execs_pruned *ret);

@@ -23,6 +23,7 @@ struct execs {
     struct space *space;
     char *dir; /* of the logs */
     int64_t execs_max, output_bytes, relay_output_bytes;
+    int64_t output_keep_ms;                   /* of ended commands; 0: as long as their sandbox */
     int64_t command_time_ms, session_time_ms; /* of requests that say nothing; 0: none */
     char *block;                              /* buffer for readers */
     struct list unsafe;                       /* execs whose output only init keeps */
@@ -183,6 +184,9 @@ void execs_tell_all(struct execs *all); /* the callbacks that are due */
 void notes_close(struct exec_set *set);
 void journals_wake(struct exec_set *set);
 void journals_end(struct exec_set *set, const struct err *e);
+
+/* --- exec_prune.c --- */
+void exec_set_retain(struct exec_set *set);
 
 /* --- exec_policy.c --- */
 /* Refuses it, or sets the limits that its request leaves out. */

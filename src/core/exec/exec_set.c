@@ -54,6 +54,7 @@ static struct execs *execs_open(struct sandboxes *of, struct timers *timers,
         .dir = xasprintf("%s/execs", c->state),
         .execs_max = c->execs_max > 0 ? c->execs_max : EXECS_MAX,
         .output_bytes = c->output_bytes > 0 ? c->output_bytes : OUTPUT_BYTES,
+        .output_keep_ms = c->output_keep_ms,
         .command_time_ms = c->command_time_ms,
         .session_time_ms = c->session_time_ms,
         .relay_output_bytes = c->relay_output_bytes > 0 ? c->relay_output_bytes : OUTPUT_BYTES,
@@ -197,6 +198,7 @@ static void set_tick(struct sandbox_commands *c)
 {
     LIST_EACH (&set_of(c)->list, node)
         exec_tick(LIST_ENTRY(node, struct exec, link));
+    exec_set_retain(set_of(c));
 }
 
 static void set_drop(struct sandbox_commands *c)

@@ -126,6 +126,7 @@ struct sandboxes_config {
     const struct pool_config *pool; /* NULL: none are made ahead */
     /* 0: 4,096; 256 (per sandbox, ended ones included: the oldest are dropped); 64 MiB */
     int64_t sandboxes_max, execs_max, output_bytes, relay_output_bytes;
+    int64_t output_keep_ms;                   /* of ended commands; 0: as long as their sandbox */
     int64_t command_time_ms, session_time_ms; /* without one in the request; 0: none */
     bool wide;                                /* what SANDBOX_CALLS_USUAL means */
 };
