@@ -63,6 +63,12 @@ int host_error(struct err *e, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(what, sizeof what, fmt, ap);
     va_end(ap);
+    if (v && v->message && strstr(v->message, "No space left on device")) {
+        (void)err_set(e, ERR_FULL, 0, "%s: there is no space left in '%s' of host '%s'", what,
+                      virt_options.pool, virt_options.host);
+        return err_hint(e, "free some there, or choose another directory: pool_dir of the host, "
+                           "or vm_pool_dir");
+    }
     return err_set(e, lacks ? ERR_NOT_FOUND : ERR_UNAVAILABLE, 0, "%s: %.120s", what,
                    v && v->message ? v->message : "libvirt gave no reason");
 }

@@ -1,12 +1,14 @@
 /* Volumes of machines: the base that is uploaded once, overlays on it, consoles. */
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "virt/virt.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,8 @@
 
 #define POOL "holt"
 #define TAIL_MAX (64 * 1024)
+#define DROP_TRIES 40
+#define DROP_MS 50
 
 static pthread_mutex_t base_lock = PTHREAD_MUTEX_INITIALIZER; /* one upload at a time */
 
@@ -128,18 +132,37 @@ static char *volume_path(virStoragePoolPtr p, const char *name)
     return path;
 }
 
+static const char *const base_files[] = {"root.qcow2", "vmlinuz", "initrd", "id"};
+
+/* Parts of a base are of no use.  libvirt may keep the last one in use for a moment. */
+static void drop_parts(virStoragePoolPtr p, const char *id)
+{
+    struct err e;
+
+    for (size_t i = 0; i < ARRAY_LEN(base_files); i++) {
+        AUTO(mem_free) char *name = xasprintf("base-%s.%s", id, base_files[i]);
+        int r = -1;
+
+        for (int n = 0; n < DROP_TRIES && (r = storage_drop(p, name, &e)) < 0; n++)
+            (void)poll(NULL, 0, DROP_MS);
+        if (r < 0)
+            log_warn("a part of the base stays on the host", LOG_C("volume", name), LOG_E(&e));
+    }
+}
+
 /* The smallest of its files comes last: it is there when all are. */
 static int upload_all(virConnectPtr c, virStoragePoolPtr p, const char *id, struct err *e)
 {
-    static const char *const files[] = {"root.qcow2", "vmlinuz", "initrd", "id"};
     AUTO(mem_free) char *last = xasprintf("base-%s.id", id);
     AUTO(mem_free) char *there = volume_path(p, last);
 
-    for (size_t i = 0; !there && i < ARRAY_LEN(files); i++) {
-        AUTO(mem_free) char *name = xasprintf("base-%s.%s", id, files[i]);
+    for (size_t i = 0; !there && i < ARRAY_LEN(base_files); i++) {
+        AUTO(mem_free) char *name = xasprintf("base-%s.%s", id, base_files[i]);
 
-        if (upload(c, p, files[i], name, e) < 0)
+        if (upload(c, p, base_files[i], name, e) < 0) {
+            drop_parts(p, id);
             return -1;
+        }
     }
     if (!there)
         (void)virStoragePoolRefresh(p, 0); /* it sees which is a qcow2 file */
@@ -345,7 +368,7 @@ int storage_copy(virConnectPtr c, virStoragePoolPtr p, const char *from, const c
     return r;
 }
 
-/* The console's last line that says something, for an error message. */
+/* The console's last line that says something, for an error message; a panic says most. */
 void storage_tail(virConnectPtr c, virStoragePoolPtr p, const char *name, char *to, size_t size)
 {
     AUTO(mem_free) char *all = xmalloc(TAIL_MAX);
@@ -361,7 +384,7 @@ void storage_tail(virConnectPtr c, virStoragePoolPtr p, const char *name, char *
         (void)virStreamFinish(st);
     for (rest = str_make(all, s.n); rest.n > 0;) {
         line = str_cut(rest, '\n', &rest);
-        if (line.n > 1)
+        if (line.n > 1 && !str_find(last, STR("Kernel panic")))
             last = line;
     }
     (void)snprintf(to, size, "%.*s", (int)size_min(last.n, 90), last.p ? last.p : "");

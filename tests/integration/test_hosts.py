@@ -38,11 +38,15 @@ class Ground:
             for name, h in self.hosts.items():
                 f.write(f"Host {name}\n  HostName 127.0.0.1\n  Port {h.port}\n  User root\n  IdentityFile {path}/key\n"
                         f"  IdentitiesOnly yes\n  UserKnownHostsFile {path}/known_hosts\n  StrictHostKeyChecking no\n")
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{path}/stranger"], check=True)
+            f.write(f"Host rack-c\n  HostName 127.0.0.1\n  Port {self.a.port}\n  User root\n  IdentityFile {path}/stranger\n"
+                    f"  IdentitiesOnly yes\n  UserKnownHostsFile {path}/known_hosts\n")
         self.know(self.a.known() + self.b.known())
         lines = [f"  - name: {name}\n    uri: qemu+ssh://{name}/system\n    pool_dir: {h.pool}\n    ssh_config: {path}/ssh_config\n"
                  for name, h in self.hosts.items()]
         with open(f"{path}/holt.yaml", "w", encoding="ascii") as f:
-            f.write("hosts:\n" + "".join(lines) + "    machines: 3\n    memory: 4g\n")
+            f.write("hosts:\n" + "".join(lines) + "    machines: 3\n    memory: 4g\n"
+                    f"  - rack-c=qemu+ssh://rack-c/system ssh_config={path}/ssh_config\n")
         minimal_base(BUILD, ROOT, f"{path}/state")
         self.d = self.start()
 
@@ -139,7 +143,7 @@ def test_a_drained_host_gets_no_more(ground, boxes):
 
 
 def test_what_does_not_fit_is_said(ground, boxes):
-    for more, word in (({"memory_bytes": 1 << 40}, "MiB of memory"), ({"cpu_millis": 1000000}, "CPUs"), ({"host": "nowhere"}, "no host 'nowhere'"),
+    for more, word in (({"memory_bytes": 1 << 40, "host": "rack-a"}, "MiB of memory"), ({"cpu_millis": 1000000, "host": "rack-b"}, "CPUs"), ({"host": "nowhere"}, "no host 'nowhere'"),
                        ({"runtime": "native", "host": "rack-a"}, "has no hosts")):
         status, reply, _ = ground.d.request("POST", BOX, {**SMALL, **more})
         assert status == 400 and word in reply["error"]["message"], reply
@@ -190,6 +194,13 @@ def test_a_host_that_vanishes_and_comes_back(ground, boxes):
     wait_for(lambda: g.d.ok("GET", one)["state"] not in ("starting", "running"), LONG, 0.5)
     assert g.d.ok("GET", one)["exit_code"] == 0
     assert g.d.ok("GET", f"{one}/output?stream=stdout&offset=0") == "".join(f"{i}\n" for i in range(200))
+
+
+def test_a_host_that_refuses_our_key(ground):
+    down = ground.wait_state("rack-c", "down")
+    assert down["reason"] == "host 'rack-c' refuses our SSH key", down
+    status, reply, _ = ground.d.request("POST", BOX, {**SMALL, "host": "rack-c"})
+    assert status == 503 and "'rack-c': does not answer" in reply["error"]["message"], reply
 
 
 def test_settings_of_hosts_are_checked(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 from daemon import ASAN, BUILD, ROOT, native, programs_of, wait_for
 from egress import Peer, http_echo
-from hypervisor import Hypervisor, lacking
+from hypervisor import Hypervisor, lacking, minimal_base
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 NAMES = {"web.test": ["127.0.0.1"], "other.test": ["127.0.0.1"]}
@@ -29,10 +29,7 @@ def base(tmp_path_factory):
     if why_not():
         pytest.skip(why_not())
     d = tmp_path_factory.mktemp("vm")
-    os.makedirs(d / "state")
-    r = subprocess.run([f"{BUILD}/holt", "image", "build-vm", "--state", str(d / "state"), "--minimal", "--size", "512M"],
-                       capture_output=True, text=True, timeout=LONG, check=False)
-    assert r.returncode == 0, r.stderr
+    minimal_base(BUILD, ROOT, d / "state")
     return d
 
 
