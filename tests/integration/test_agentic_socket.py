@@ -181,6 +181,24 @@ def test_a_stranger_sees_nothing(holtd, agent):
     assert status == 401
 
 
+def test_a_gate_closes_open_sockets_too(holtd, agent):
+    made = holtd.ok("POST", f"{API}/agents/{agent}/sessions", {"command": "cat"})
+    with Client(holtd) as c:
+        c.ws.send(json.dumps(made["join_message"]))
+        c.wait("session_joined")
+        gate = holtd.ok("POST", "/holt/v1/gates", {"operation": "exec.*"})["id"]
+        try:
+            for kind, more in (("send_command", {"command": "true"}), ("start_shell", {}), ("create_session", {"session_name": "x"}),
+                               ("kill_session", {"session_name": made["session_name"]})):
+                c.say(kind, agent_id=agent, **more)
+                assert "approval" in c.wait("error")["message"], kind
+            for kind, more in (("session_input", {"data": "x"}), ("session_resize", {"rows": 9, "cols": 30})):
+                c.say(kind, session_id=made["session_id"], **more)
+                assert "approval" in c.wait("error")["message"], kind
+        finally:
+            holtd.ok("DELETE", f"/holt/v1/gates/{gate}")
+
+
 def test_a_client_in_node(holtd, agent):
     r = subprocess.run(["node", f"{ROOT}/tests/integration/node/agentic_watch.js", f"ws://127.0.0.1:{holtd.port}/", holtd.token, agent],
                        capture_output=True, text=True, timeout=60, check=False)

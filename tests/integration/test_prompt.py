@@ -183,11 +183,11 @@ def test_logs_and_sources_ask_nothing(holtd, box):
         n=$((n + 1)); [ $((n % 200)) = 0 ] && sleep 0.6
     done
     sleep 1
-    echo finished
+    echo the-flood-is-over
     sleep 1000
     """
     s = Session(holtd, box, "flood", ["sh", "-c", script])
-    s.wait_text("finished", 120)
+    s.wait_text("the-flood-is-over", 120)
     assert holtd.ok("GET", f"{API}/sandboxes/{box}/sessions/flood")["output_bytes"] > 10 << 20
     everything = holtd.ok("GET", f"{API}/approvals?kind=prompt&sandbox={box}")["approvals"]
     assert everything == [], everything

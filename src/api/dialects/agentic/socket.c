@@ -38,6 +38,16 @@ void socket_error(struct socket_client *c, const char *fmt, ...)
     (void)!socket_tell(c, &json);
 }
 
+bool socket_may_write(struct socket_client *c)
+{
+    struct err e = {0};
+
+    if (request_authorise(c->r, PERM_SANDBOX_WRITE, &e) == 0)
+        return true;
+    socket_error(c, "%s", e.msg);
+    return false;
+}
+
 struct sandbox *socket_agent(struct socket_client *c, const json_t *m)
 {
     struct str id = agentic_member(m, "agent_id");
@@ -143,7 +153,6 @@ static struct socket_client *client_new(struct request *r)
     c->api = r->api;
     c->who = request_who(r);
     c->content = request_may(r, PERM_SANDBOX_CONTENT);
-    c->writes = request_may(r, PERM_SANDBOX_WRITE);
     c->events = request_may(r, PERM_ASK_READ);
     list_init(&c->tails);
     list_init(&c->joins);
@@ -162,7 +171,7 @@ void agentic_socket(struct request *r)
         return;
     }
     request_count(r, 101);
-    c->life.acts = c->writes;
+    c->life.acts = true;
     revocable_stream_begin(&c->life, r, life_ended);
     list_push(&agentic_of(r->api)->sockets, &c->link);
     say_hello(c);

@@ -21,12 +21,12 @@ struct socket_client {
     struct api *api;
     struct principal who;
     struct ws *ws;
-    char name[24]; /* "ws-1a2b3c4d" */
-    bool content, writes, events;
-    bool everything;   /* subscribed to all agents */
-    struct map agents; /* ids of sandboxes it has subscribed to */
-    struct list tails; /* struct tail: output that it follows */
-    struct list joins; /* struct join: sessions that it is in */
+    char name[24];        /* "ws-1a2b3c4d" */
+    bool content, events; /* what it may be told */
+    bool everything;      /* subscribed to all agents */
+    struct map agents;    /* ids of sandboxes it has subscribed to */
+    struct list tails;    /* struct tail: output that it follows */
+    struct list joins;    /* struct join: sessions that it is in */
     size_t tail_count, join_count;
     struct subscription *sub;
     struct revocable_stream life;
@@ -36,6 +36,9 @@ void socket_unref(struct socket_client *c);
 /* Sends one message; 1: wait for room. */
 int socket_tell(struct socket_client *c, const struct buf *json);
 void socket_error(struct socket_client *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Whether the caller may act now: a gate or a revocation may have come since it connected.  false:
+ * the client was told. */
+bool socket_may_write(struct socket_client *c);
 /* The sandbox of the message's agent_id; NULL: the client was told. */
 struct sandbox *socket_agent(struct socket_client *c, const json_t *m);
 

@@ -40,14 +40,6 @@ static void tell_ids(struct socket_client *c, const char *type, struct str agent
     reply_end(c, &w);
 }
 
-static bool may_write(struct socket_client *c)
-{
-    if (c->writes)
-        return true;
-    socket_error(c, "the caller may only observe");
-    return false;
-}
-
 /* --- subscriptions --- */
 
 static void subscribe_to(struct socket_client *c, struct sandbox *s)
@@ -199,7 +191,7 @@ static int side(const json_t *m, const char *key, int preset)
 static void hear_send_command(struct socket_client *c, const json_t *m)
 {
     AUTO(arena_done) struct arena a = {0};
-    struct sandbox *s = may_write(c) ? socket_agent(c, m) : NULL;
+    struct sandbox *s = socket_may_write(c) ? socket_agent(c, m) : NULL;
     struct exec_spec spec = {.want_stdin = true};
 
     if (!s)
@@ -211,7 +203,7 @@ static void hear_send_command(struct socket_client *c, const json_t *m)
 static void hear_create_session(struct socket_client *c, const json_t *m)
 {
     AUTO(arena_done) struct arena a = {0};
-    struct sandbox *s = may_write(c) ? socket_agent(c, m) : NULL;
+    struct sandbox *s = socket_may_write(c) ? socket_agent(c, m) : NULL;
     struct str name = agentic_member(m, "session_name");
     struct exec_spec spec = {.pty = true,
                              .rows = side(m, "rows", 24),
@@ -232,7 +224,7 @@ static void hear_create_session(struct socket_client *c, const json_t *m)
 /* The running command of this id that the caller may use. */
 static struct exec *running(struct socket_client *c, const json_t *m)
 {
-    struct sandbox *s = may_write(c) ? socket_agent(c, m) : NULL;
+    struct sandbox *s = socket_may_write(c) ? socket_agent(c, m) : NULL;
     struct str id = agentic_member(m, "command_id");
     struct err e = {0};
     struct exec *x = s ? exec_find(s, id, &e) : NULL;
@@ -304,7 +296,7 @@ static void tell_named(struct socket_client *c, const char *type, struct sandbox
 
 static void hear_start_shell(struct socket_client *c, const json_t *m)
 {
-    struct sandbox *s = may_write(c) ? socket_agent(c, m) : NULL;
+    struct sandbox *s = socket_may_write(c) ? socket_agent(c, m) : NULL;
     struct exec *x = s ? named(NULL, s, STR(SHELL)) : NULL;
     const struct exec_spec spec = {.pty = true,
                                    .rows = side(m, "rows", 24),
@@ -360,7 +352,7 @@ static void hear_attach_session(struct socket_client *c, const json_t *m)
     if (!x)
         return;
     subscribe_to(c, s);
-    if (c->writes && json_object_get(m, "cols"))
+    if (json_object_get(m, "cols") && request_may(c->r, PERM_SANDBOX_WRITE))
         exec_resize(x, side(m, "rows", 24), side(m, "cols", 80), changed, NULL);
     tell_named(c, "session_attached", s, x);
 }
@@ -373,7 +365,7 @@ static void hear_detach_session(struct socket_client *c, const json_t *m)
 
 static void hear_kill_session(struct socket_client *c, const json_t *m)
 {
-    struct sandbox *s = may_write(c) ? socket_agent(c, m) : NULL;
+    struct sandbox *s = socket_may_write(c) ? socket_agent(c, m) : NULL;
     struct exec *x = s ? named(c, s, agentic_member(m, "session_name")) : NULL;
 
     if (!x)

@@ -280,7 +280,7 @@ void join_session(struct socket_client *c, const json_t *m)
         return;
     }
     leave_quietly(c, id);
-    j = join_new(c, x, controls && c->writes);
+    j = join_new(c, x, controls && request_may(c->r, PERM_SANDBOX_WRITE));
     if (json_is_integer(from)) {
         read_from(j, i64_max(json_integer_value(from), 0));
         return;
@@ -310,7 +310,7 @@ void session_input(struct socket_client *c, const json_t *m)
 {
     struct join *j = join_of(c, m, true);
 
-    if (j)
+    if (j && socket_may_write(c))
         feed_start(c->api->consoles, j->x, agentic_member(m, "data"), false);
 }
 
@@ -325,7 +325,7 @@ void session_resize(struct socket_client *c, const json_t *m)
     json_int_t rows = json_integer_value(json_object_get(m, "rows"));
     json_int_t cols = json_integer_value(json_object_get(m, "cols"));
 
-    if (!j)
+    if (!j || !socket_may_write(c))
         return;
     if (rows < 1 || rows > 1000 || cols < 1 || cols > 1000)
         socket_error(c, "rows and cols must be from 1 to 1000");
