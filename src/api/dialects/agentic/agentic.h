@@ -115,3 +115,21 @@ void agentic_events(struct request *r);
 bool agentic_is_socket(const struct xchg *x);
 void agentic_socket(struct request *r);
 void agentic_sockets_tick(struct agentic *g);
+
+/* --- tasks and their files (task.c, storage.c) --- */
+
+void agentic_task_submit(struct request *r);
+void agentic_tasks(struct request *r);
+void agentic_task(struct request *r);
+void agentic_task_cancel(struct request *r);
+void agentic_task_logs(struct request *r);
+void agentic_task_artifacts(struct request *r);
+void agentic_task_artifact(struct request *r);
+void agentic_storage_global(struct request *r);
+void agentic_storage_inbox(struct request *r);
+void agentic_storage_outbox(struct request *r);
+void agentic_download_global(struct request *r);
+void agentic_download_inbox(struct request *r);
+void agentic_download_outbox(struct request *r);
+void agentic_upload_global(struct request *r);
+void agentic_upload_inbox(struct request *r);

@@ -2,6 +2,7 @@
 #include "api/dialects/agentic/agentic.h"
 
 #include "base/mem.h"
+#include "core/task/task.h"
 
 #include <stdarg.h>
 
@@ -181,7 +182,8 @@ static void send_status(struct request *r)
     jw_kc(&w, "version", r->api->c.version);
     jw_kint(&w, "uptime_seconds", (clock_mono_ms() - r->api->started_mono_ms) / 1000);
     write_counts(&w, "agents", "connected", connected, "ready", ready);
-    write_counts(&w, "tasks", "running", 0, "pending", 0);
+    write_counts(&w, "tasks", "running", (int64_t)tasks_count(r->api->c.tasks, TASK_RUNNING),
+                 "pending", (int64_t)tasks_count(r->api->c.tasks, TASK_PENDING));
     jw_object_end(&w);
     request_send_json(r, 200);
 }
@@ -192,6 +194,8 @@ static void send_unknown(struct request *r)
 }
 
 /* --- routes --- */
+
+#define UPLOAD_MAX (64 << 20)
 
 #define ROUTE(how, where, what, needs, function, ...)                                              \
     {.method = how,                                                                                \
@@ -249,6 +253,23 @@ static const struct route routes[] = {
     ROUTE("GET", "/hitl", "hitl", PERM_ASK_READ, agentic_hitl),
     ROUTE("POST", "/hitl/{id}/respond", "hitl_respond", PERM_TEAM_RULE, agentic_hitl_respond),
     ROUTE("GET", "/events", "events", PERM_EVENTS, agentic_events),
+
+    ROUTE("POST", "/tasks", "task_submit", PERM_SANDBOX_WRITE, agentic_task_submit, .body_max = 2 << 20),
+    ROUTE("GET", "/tasks", "tasks", PERM_SANDBOX_READ, agentic_tasks),
+    ROUTE("GET", "/tasks/{id}", "task", PERM_SANDBOX_READ, agentic_task),
+    ROUTE("DELETE", "/tasks/{id}", "task_cancel", PERM_SANDBOX_WRITE, agentic_task_cancel),
+    ROUTE("GET", "/tasks/{id}/logs", "task_logs", PERM_SANDBOX_CONTENT, agentic_task_logs),
+    ROUTE("GET", "/tasks/{id}/artifacts", "task_artifacts", PERM_SANDBOX_READ, agentic_task_artifacts),
+    ROUTE("GET", "/tasks/{id}/artifacts/{path...}", "task_artifact", PERM_SANDBOX_CONTENT, agentic_task_artifact),
+
+    ROUTE("GET", "/storage/global", "storage_global", PERM_SANDBOX_READ, agentic_storage_global),
+    ROUTE("GET", "/storage/inbox/{name}", "storage_inbox", PERM_SANDBOX_READ, agentic_storage_inbox),
+    ROUTE("GET", "/storage/outbox/{name}", "storage_outbox", PERM_SANDBOX_READ, agentic_storage_outbox),
+    ROUTE("GET", "/storage/global/_download", "download_global", PERM_SANDBOX_CONTENT, agentic_download_global),
+    ROUTE("GET", "/storage/inbox/{name}/_download", "download_inbox", PERM_SANDBOX_CONTENT, agentic_download_inbox),
+    ROUTE("GET", "/storage/outbox/{name}/_download", "download_outbox", PERM_SANDBOX_CONTENT, agentic_download_outbox),
+    ROUTE("POST", "/storage/global", "upload_global", PERM_ADMIN, agentic_upload_global, .body_max = UPLOAD_MAX),
+    ROUTE("POST", "/storage/inbox/{name}", "upload_inbox", PERM_SANDBOX_WRITE, agentic_upload_inbox, .body_max = UPLOAD_MAX),
     {"*", "/api/{rest...}", AGENTIC_DIALECT ".unknown", PERM_NONE, send_unknown, .fail = agentic_fail},
 };
 /* clang-format on */
