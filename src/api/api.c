@@ -15,6 +15,7 @@
 #include "api/share/ssh_door.h"
 #include "api/team/approval_wait.h"
 #include "api/team/gates.h"
+#include "api/team/task_cards.h"
 #include "api/team/team.h"
 #include "api/team/webhooks.h"
 #include "api/web.h"
@@ -404,6 +405,7 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
         api_free(a);
         return err_wrap(e, "make the routes");
     }
+    task_cards_open(a);
     if (gates_open(a, e) < 0 || webhooks_open(a, e) < 0 || open_prompts(a, e) < 0) {
         api_free(a);
         return -1;

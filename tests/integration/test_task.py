@@ -370,6 +370,18 @@ def test_a_killed_daemon_goes_on_in_every_state(tmp_path, names, repo, state):
         assert d.stop() == 0, d.log()[-4000:]
 
 
+def test_a_card_follows_the_task_that_works_on_it(holtd):
+    project = holtd.ok("POST", "/holt/v1/projects", {"name": "app", "creator": "human"})["id"]
+    for command, column in (("true", "in_review"), ("exit 3", "blocked")):
+        card = holtd.ok("POST", "/holt/v1/tasks", {"project": project, "title": "work", "created_by": "human"})
+        card = card.get("task", card)
+        t = submit(holtd, {"metadata": {"name": "card"}, "agent": {"command": command}}, card=card["id"])
+        assert wait_state(holtd, t, "completed", "failed")["card"] == card["id"]
+        wait_for(lambda: holtd.ok("GET", f"/holt/v1/tasks/{card['id']}")["status"] == column)
+        moves = [m["to"] for m in holtd.ok("GET", f"/holt/v1/tasks/{card['id']}/history")["moves"]]
+        assert moves[-2:] == ["in_progress", column]
+
+
 def test_an_agents_tasks_are_its_own(holtd, repo):
     one, two = (holtd.ok("POST", "/holt/v1/tokens", {"name": n, "role": "agent", "agent": n})["token"] for n in ("a", "b"))
     t = holtd.ok("POST", RUNS, {"manifest": {"metadata": {"name": "mine"}, "agent": {"command": "true"}}}, token=one)

@@ -99,6 +99,15 @@ int team_of_anyone(const struct request *r, struct arena *a, struct team *ret, s
     return team_for(r, a, true, ret, e);
 }
 
+struct team team_of_system(const struct api *a, struct arena *arena)
+{
+    return (struct team){.arena = arena,
+                         .conf = settings(a->c.conf),
+                         .who = {.actor = "system"},
+                         .now_ms = clock_wall_ms(),
+                         .since_ms = a->team_since_ms};
+}
+
 void team_settle(struct api *api, const struct team *t)
 {
     for (size_t i = 0; i < t->unused_count; i++)
@@ -158,11 +167,7 @@ void team_heard(struct api *a, struct str name)
         return;
     h = xzalloc(sizeof *h);
     h->name = arena_str(&h->arena, name);
-    h->t = (struct team){.arena = &h->arena,
-                         .conf = settings(a->c.conf),
-                         .who = {.actor = "system"},
-                         .now_ms = now,
-                         .since_ms = a->team_since_ms};
+    h->t = team_of_system(a, &h->arena);
     store_write(a->c.store, STORE_RELAXED, heard_work, heard_done, h);
 }
 
@@ -247,10 +252,6 @@ void team_tick(struct api *a)
     a->team_watching = true;
     w = xzalloc(sizeof *w);
     w->api = a;
-    w->t = (struct team){.arena = &w->arena,
-                         .conf = settings(a->c.conf),
-                         .who = {.actor = "system"},
-                         .now_ms = now,
-                         .since_ms = a->team_since_ms};
+    w->t = team_of_system(a, &w->arena);
     store_read(a->c.store, watch_look, watch_looked, w);
 }

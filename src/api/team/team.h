@@ -10,6 +10,8 @@ CHECKED int team_of(const struct request *r, struct arena *a, struct team *ret, 
 CHECKED int team_of_anyone(const struct request *r, struct arena *a, struct team *ret,
                            struct err *e);
 /* After a commit: removes the blobs that no row names any more. */
+/* holtd itself, for what it does on its own. */
+struct team team_of_system(const struct api *a, struct arena *arena);
 void team_settle(struct api *api, const struct team *t);
 /* An agent made a request, whatever the result: it is alive. */
 void team_heard(struct api *a, struct str name);
