@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/starter.h"
+#include "base/thread.h"
 #include "core/access/access.h"
 #include "core/ask/ask.h"
 #include "core/blob.h"
@@ -827,6 +828,7 @@ int daemon_run(struct config *conf, const struct conf_sources *from, struct err 
     if (r == 0) {
         starter_seal();
         announce(d);
+        thread_claim_loop();
         (void)uv_run(&d->loop, UV_RUN_DEFAULT);
         alive = count_alive(d);
         banner_goodbye(conf, alive);

@@ -5,6 +5,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "core/approval/approval.h"
 #include "core/ask/egress_learned.h"
 #include "wire/egress.h"
@@ -39,6 +40,7 @@ struct asks {
 
 static struct asks *asks_unref(struct asks *a)
 {
+    assert(a->refs > 0);
     if (--a->refs > 0)
         return NULL;
     learned_done(&a->rules);
@@ -66,6 +68,7 @@ static struct job *job_new(struct asks *a)
     struct job *j = xzalloc(sizeof *j);
 
     j->asks = a;
+    assert(a->refs > 0 && thread_is_loop());
     a->refs++;
     j->t = (struct team){.arena = &j->arena, .who = {.actor = "system"}, .now_ms = clock_wall_ms()};
     return j;

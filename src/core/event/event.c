@@ -2,6 +2,7 @@
 #include "core/event/event.h"
 
 #include "base/mem.h"
+#include "base/thread.h"
 #include "core/event/event_internal.h"
 
 struct metric events_total = {
@@ -43,6 +44,7 @@ bool event_matches(const struct event_filter *f, const struct event *ev)
 
 struct events *events_ref(struct events *l)
 {
+    assert(l->refs > 0 && thread_is_loop());
     l->refs++;
     return l;
 }

@@ -37,6 +37,7 @@ struct subscription {
 
 static void sub_unref(struct subscription *s)
 {
+    assert(s->refs > 0);
     if (--s->refs > 0)
         return;
     events_unref(s->log);

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/point.h"
+#include "base/thread.h"
 #include "core/exec/exec_internal.h"
 #include "core/exec/output_share.h"
 
@@ -32,6 +33,7 @@ static void exec_count_live(struct exec *x, int by)
 {
     struct sandbox_commands *c = &x->set->counts;
 
+    assert(by > 0 || c->live > 0);
     c->live += (size_t)by;
     if (x->flags & EXEC_STANDING)
         c->standing += (size_t)by;
@@ -46,7 +48,8 @@ static void exec_verify(const struct exec *x)
     if (x->sm.state == EXEC_RUNNING)
         assert(x->started_ms > 0);
     if (!exec_is_live(x))
-        assert(!x->start && x->ended_us > 0);
+        assert(!x->start && x->ended_us >= x->created_us && list_is_empty(&x->unsafe));
+    assert(x->counted >= 0 && (x->share || x->counted == 0));
 }
 
 static void exec_moved(struct sm *m, int from)
@@ -91,6 +94,7 @@ struct exec *exec_new(struct sandbox *s, const char *id)
 
 struct exec *exec_ref(struct exec *x)
 {
+    assert(x->refs > 0 && thread_is_loop());
     x->refs++;
     return x;
 }
@@ -104,8 +108,10 @@ static void stop_timers(struct exec *x)
 
 struct exec *exec_unref(struct exec *x)
 {
+    assert(!x || (x->refs > 0 && thread_is_loop()));
     if (!x || --x->refs > 0)
         return NULL;
+    assert(list_is_empty(&x->link) && !x->share);
     assert(!x->ch && list_is_empty(&x->readers) && list_is_empty(&x->waits));
     stop_timers(x);
     timer_stop(&x->tell);
@@ -132,6 +138,7 @@ bool exec_is_live(const struct exec *x)
 
 void exec_add(struct exec *x)
 {
+    assert(list_is_empty(&x->link));
     list_push(&x->set->list, &x->link);
     x->set->count++;
     if (exec_is_live(x))

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 #define TURN_BYTES (4 * LOG_BLOCK) /* delivered to one reader per turn of the loop */
 
@@ -29,8 +30,10 @@ static const enum exec_which which_of[LOG_STREAMS] = {EXEC_STDOUT, EXEC_STDERR};
 
 static void reader_unref(struct exec_reader *r)
 {
+    assert(r->refs > 0);
     if (--r->refs > 0)
         return;
+    assert(r->ended && list_is_empty(&r->link));
     exec_unref(r->x);
     mem_free(r);
 }
@@ -66,6 +69,7 @@ static void load_done(void *arg, const struct err *e)
     struct load *l = arg;
     struct err why = *e;
 
+    assert(l->x->loading && thread_is_loop());
     l->x->loading = false;
     if (why.code == ERR_NONE && exec_log_load(&l->x->log, buf_str(&l->records), &why) == 0)
         exec_wake(l->x);

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "core/columns.h"
 #include "proto/json.h"
 
@@ -256,6 +257,7 @@ void exec_save(struct exec *x, const char *event, const char *actor,
 {
     struct exec_job *j = job_new(x, event, actor);
 
+    assert(thread_is_loop());
     j->done = done;
     j->row = row_take(&exec_columns, x);
     if (x->tx_hook)
@@ -294,6 +296,7 @@ void exec_erase(struct exec *x)
 {
     struct exec_job *j = job_new(x, "exec.removed", NULL);
 
+    assert(x->ended_saved);
     store_write(x->set->all->store, STORE_RELAXED, erase_work, save_end, j);
     unlink_log(x);
     x->set->erased_us = i64_max(x->set->erased_us, x->ended_us);

@@ -44,8 +44,10 @@ static void cursor_free(struct cursor *c)
 
 static void journal_unref(struct journal *j)
 {
+    assert(j->refs > 0);
     if (--j->refs > 0)
         return;
+    assert(j->ended && !timer_is_set(&j->wake));
     while (!list_is_empty(&j->cursors))
         cursor_free(LIST_ENTRY(j->cursors.next, struct cursor, link));
     sandbox_unref(j->s);

@@ -109,6 +109,7 @@ void output_share_count(struct exec *x)
         return;
     now = x->log_cold ? exec_log_kept(&x->log) : exec_log_disk(&x->log);
     h->bytes += now - x->counted;
+    assert(now >= 0 && h->bytes >= now);
     x->counted = now;
     if (is_over(h) && !timer_is_set(&h->trim))
         timer_set(h->all->timers, &h->trim, TIMER_SOON, make_room);
@@ -131,11 +132,13 @@ void output_share_leave(struct exec *x)
 
     if (!h)
         return;
+    assert(h->bytes >= x->counted);
     h->bytes -= x->counted;
     x->counted = 0;
     list_unlink(&x->share_link);
     if (!list_is_empty(&h->execs))
         return;
+    assert(h->bytes == 0);
     timer_stop(&h->trim);
     (void)map_remove(&h->all->shares, str_of(h->owner));
     mem_free(h);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rnd.h"
+#include "base/thread.h"
 #include "core/columns.h"
 #include "core/event/event.h"
 #include "core/identity/identity_internal.h"
@@ -37,6 +38,7 @@ static void add(struct identity *i, struct entry *n)
     sorted_add(SORTED(i, t.id), n);
     map_set(&i->by_hash, hash_str(n->t.hash), n);
     map_set(&i->by_id, str_of(n->t.id), n);
+    assert(i->count == i->by_id.count && i->count == i->by_hash.count && thread_is_loop());
 }
 
 static void drop(struct identity *i, struct entry *n)
@@ -44,6 +46,7 @@ static void drop(struct identity *i, struct entry *n)
     sorted_remove(SORTED(i, t.id), n);
     map_remove(&i->by_hash, hash_str(n->t.hash));
     map_remove(&i->by_id, str_of(n->t.id));
+    assert(i->count == i->by_id.count && i->count == i->by_hash.count && thread_is_loop());
     entry_free(n);
 }
 

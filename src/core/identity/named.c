@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/sorted.h"
+#include "base/thread.h"
 #include "core/event/event.h"
 #include "proto/json.h"
 
@@ -13,6 +14,7 @@
 
 static void named_add(struct named_list *l, struct named *n)
 {
+    assert(thread_is_loop() && !n->list);
     n->list = l;
     sorted_add(SORTED(l, id), n);
 }
@@ -320,6 +322,7 @@ static void write_job(struct named_job *j, store_work work, store_done written)
 {
     const struct named_list *l = j->n->list;
 
+    assert(j->n->writes > 0 && thread_is_loop());
     if (work == save_work)
         j->row = row_take(l->kind->columns, j->n);
     store_write(l->store, l->kind->durability, work, written, j);

@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "proto/json.h"
 
 #include <errno.h>
@@ -160,6 +161,7 @@ static void settle(struct image_job *j)
 
     assert(j->ended && j->busy == 0);
     list_unlink(&j->link);
+    assert(j->l->job_count > 0 && i->job == j && thread_is_loop());
     j->l->job_count--;
     release_layers(j);
     i->job = NULL;
@@ -444,8 +446,10 @@ static void row_committed(void *arg, const struct err *e)
         i->phase = "";
         take_name(j->l, i);
     } else {
-        for (size_t k = 0; k < i->layer_count; k++)
+        for (size_t k = 0; k < i->layer_count; k++) {
+            assert(i->layers[k]->images > 0);
             i->layers[k]->images--;
+        }
         i->layer_count = 0;
         err_wrap(&why, "store image '%s'", i->id);
     }

@@ -207,8 +207,10 @@ static void image_deleted(void *arg, const struct err *e)
 
     i->removing = false;
     if (e->code == ERR_NONE) {
-        for (size_t k = 0; k < i->layer_count; k++)
+        for (size_t k = 0; k < i->layer_count; k++) {
+            assert(i->layers[k]->images > 0);
             i->layers[k]->images--;
+        }
         for (size_t k = 0; k < i->layer_count; k++) {
             bool again = false; /* an image may have a layer twice */
 

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "core/event/event.h"
 #include "core/network/secret_internal.h"
 
@@ -15,6 +16,7 @@
 
 static void add(struct secrets *l, struct secret *s)
 {
+    assert(thread_is_loop() && s->state != SECRET_CHANGING);
     sorted_add(SORTED(l, id), s);
     s->all = l;
 }
@@ -294,6 +296,7 @@ static void set_told(void *arg, const struct err *e)
 {
     struct job *j = arg;
 
+    assert(j->s->state != SECRET_READY);
     j->s->state = SECRET_READY;
     j->done(j->arg, j->s, e);
     job_free(j);

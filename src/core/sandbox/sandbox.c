@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "core/sandbox/sandbox_internal.h"
 
 #include <stdio.h>
@@ -123,6 +124,7 @@ struct sandbox *sandbox_new(struct sandboxes *all, const char *id)
 
 struct sandbox *sandbox_ref(struct sandbox *s)
 {
+    assert(s->refs > 0 && thread_is_loop());
     s->refs++;
     return s;
 }
@@ -146,6 +148,7 @@ static void texts_free(struct sandbox *s)
 
 struct sandbox *sandbox_unref(struct sandbox *s)
 {
+    assert(!s || (s->refs > 0 && thread_is_loop()));
     if (!s || --s->refs > 0)
         return NULL;
     assert(s->refs == 0 && !sandbox_is_listed(s) && !s->guest);
@@ -280,6 +283,7 @@ void sandbox_drop(struct sandbox *s)
     sorted_remove(SORTED(all, id), s);
     map_remove(&all->by_id, str_of(s->id));
     sandbox_unnamed(s);
+    assert(all->count == all->by_id.count);
     sm_move(&s->presence, PRESENCE_GONE);
     timer_stop(&s->confirm);
     link_close(s);
@@ -533,8 +537,10 @@ int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, str
 
 struct sandboxes *sandboxes_unref(struct sandboxes *all)
 {
+    assert(all->refs > 0);
     if (--all->refs > 0)
         return NULL;
+    assert(all->closed && all->count == 0 && all->by_id.count == 0 && all->by_name.count == 0);
     all->commands->free(all->execs);
     map_done(&all->by_id);
     map_done(&all->by_name);

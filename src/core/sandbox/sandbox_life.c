@@ -475,6 +475,7 @@ void sandbox_updated(struct sandbox *s, const struct err *e)
 
 static void update_saved(struct sandbox *s, const struct err *e)
 {
+    assert(s->updates > 0);
     s->updates--;
     sandbox_updated(s, e);
 }

@@ -235,6 +235,7 @@ struct telling {
 
 static void telling_over(struct telling *t)
 {
+    assert(t->pending > 0);
     if (--t->pending > 0)
         return;
     t->done(t->arg, &(struct err){0});

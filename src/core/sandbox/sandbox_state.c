@@ -1,6 +1,8 @@
 /* The state machines of a sandbox: its life, the step under way, its connection. */
 #include "core/sandbox/sandbox_internal.h"
 
+#include "base/thread.h"
+
 /* creating ─▶ running ⇄ paused;  running, paused ─▶ stopping ─▶ stopped ─▶ starting ─▶ running
  * all but destroyed ─▶ failed, and all ─▶ stopping ─▶ destroyed.  The edges that skip a state are
  * of what is found after a restart. */
@@ -64,7 +66,7 @@ static bool is_up(const struct sandbox *s)
 
 void sandbox_verify(const struct sandbox *s)
 {
-    assert(s->refs > 0);
+    assert(s->refs > 0 && thread_is_loop());
     assert((s->link.state >= LINK_OPEN) == (s->guest != NULL));
     assert(s->commands->standing <= s->commands->live);
     assert(step_is(s, STEP_NONE) || s->driver);

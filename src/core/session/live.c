@@ -39,8 +39,10 @@ struct live {
 
 static void live_unref(struct live *v)
 {
+    assert(v->refs > 0);
     if (--v->refs > 0)
         return;
+    assert(v->all->count > 0);
     exec_reader_end(v->reader);
     exec_unref(v->x);
     screen_free(v->screen);
@@ -139,6 +141,7 @@ static void tell_watches(struct live *v, const struct err *e)
     list_init(&round);
     while (!list_is_empty(&v->watches))
         list_push(&round, list_pop(&v->watches));
+    assert(v->refs > 0);
     v->refs++;
     while (!list_is_empty(&round)) {
         struct live_watch *w = LIST_ENTRY(list_pop(&round), struct live_watch, link);

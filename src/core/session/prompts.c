@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "core/session/prompts_internal.h"
 
 #define QUIET_MS 400          /* without output: the program waits, or thinks */
@@ -51,6 +52,7 @@ struct prompts {
 
 static struct prompts *prompts_drop(struct prompts *p)
 {
+    assert(p->refs > 0);
     if (--p->refs > 0)
         return NULL;
     map_done(&p->watches);
@@ -79,6 +81,7 @@ static struct job *job_new(struct prompts *p, const char *exec)
     struct job *j = xzalloc(sizeof *j);
 
     j->all = p;
+    assert(p->refs > 0 && thread_is_loop());
     p->refs++;
     (void)snprintf(j->exec, sizeof j->exec, "%s", exec);
     j->t = (struct team){.arena = &j->arena, .who = {.actor = "system"}, .now_ms = clock_wall_ms()};
