@@ -5,6 +5,7 @@
 #include "api/grpc.h"
 #include "api/idempotency.h"
 #include "api/metrics.h"
+#include "api/native/oidc.h"
 #include "api/native/preview.h"
 #include "api/native/template.h"
 #include "api/reflection.h"
@@ -411,6 +412,7 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
         return -1;
     }
     a->previews = previews_new();
+    a->oidc = oidc_new(a);
     a->ssh = ssh_doors_new(a);
     a->preview_route = (struct route){
         .name = "preview", .perm = op_port_proxy.perm, .index = router_reserve(a->router)};
@@ -434,6 +436,7 @@ struct api *api_free(struct api *a)
     lives_free(a->screens);
     consoles_free(a->consoles);
     previews_free(a->previews);
+    oidc_free(a->oidc);
     ssh_doors_free(a->ssh);
     health_free(a->health);
     dial_tls_free(a->registry_tls);
@@ -479,5 +482,6 @@ void api_end_streams(struct api *a)
     prompts_close(a->prompts);
     lives_close(a->screens);
     webhooks_stop(a);
+    oidc_stop(a->oidc);
     ssh_doors_end(a->ssh);
 }

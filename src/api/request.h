@@ -47,6 +47,7 @@ struct api {
     struct prompts *prompts;       /* of sessions that wait for a person; NULL: no sandboxes */
     struct health *health;
     struct previews *previews;
+    struct oidc *oidc;             /* api/native/oidc.h */
     struct ssh_doors *ssh;         /* api/share/ssh_door.h */
     struct route preview_route;    /* of the preview listener: for metrics and audit */
     struct dial_tls *registry_tls; /* authorities trusted for registries */

@@ -27,7 +27,11 @@ struct config { /* each member is one row in settings.c; texts are owned */
     enum log_level log_level;
     enum log_format log_format;
     char *tls_cert, *tls_key;
-    char *ssh_ports; /* conf_port_range */
+    /* login of people: see docs/identity.md */
+    char *oidc_issuer, *oidc_client_id, *oidc_client_secret, *oidc_redirect, *oidc_scopes;
+    char *oidc_person_claim, *oidc_role_claim;
+    struct conf_list oidc_roles; /* "VALUE=ROLE" */
+    char *ssh_ports;             /* conf_port_range */
     struct conf_list cors_origins, seed_origins;
     struct conf_list egress_internal;
     struct conf_list host_names; /* further names allowed in Host */

@@ -71,6 +71,34 @@ static int check_approval_kind(const char *value, struct err *e)
                    value);
 }
 
+/* A token's way over an open network would be anybody's. */
+static int check_issuer(const char *value, struct err *e)
+{
+    static const char *const local[] = {"http://127.0.0.1", "http://localhost", "http://[::1]"};
+
+    if (value[0] == '\0' || strncmp(value, "https://", 8) == 0)
+        return 0;
+    for (size_t i = 0; i < ARRAY_LEN(local); i++) {
+        size_t n = strlen(local[i]);
+
+        if (strncmp(value, local[i], n) == 0 && strchr(":/", value[n]))
+            return 0;
+    }
+    return err_set(e, ERR_INVALID, 0, "it must be https, or http on loopback");
+}
+
+static int check_oidc_role(const char *value, struct err *e)
+{
+    const char *role = strchr(value, '=');
+
+    if (role && role != value &&
+        (strcmp(role, "=observer") == 0 || strcmp(role, "=operator") == 0 ||
+         strcmp(role, "=admin") == 0))
+        return 0;
+    return err_set(e, ERR_INVALID, 0,
+                   "'%.100s' is not VALUE=observer, VALUE=operator or VALUE=admin", value);
+}
+
 bool conf_port_range(const char *text, int *ret_first, int *ret_last)
 {
     struct str last, first = str_cut(str_of(text), '-', &last);
@@ -582,6 +610,20 @@ static const struct setting own_rows[] = {
     {ROW(vm_accel, OP_CHOICE, .choices = vm_accels, .preset = "auto",
          .text = "How virtual machines run: 'kvm', 'tcg' (emulation, several times slower), or 'auto': KVM if the "
                  "first machine starts with it.")},
+    {ROW(oidc_issuer, OP_STR, .preset = "", .max = 500, .example = "https://login.example.org",
+         .text = "Issuer of OpenID Connect that logs people in, as it calls itself. Empty: none."), .check = check_issuer, .reload = true},
+    {ROW(oidc_client_id, OP_STR, .preset = "", .max = 255, .text = "Name of holt at that issuer."), .reload = true},
+    {ROW(oidc_client_secret, OP_STR, .preset = "", .max = 1024, .secret = true,
+         .text = "Secret of holt at that issuer. Empty: a public client, protected by PKCE alone."), .reload = true},
+    {ROW(oidc_redirect, OP_STR, .preset = "", .max = 500, .example = "https://holt.example.org/holt/v1/login/oidc/callback",
+         .text = "Address of the way back, as the issuer knows it. Empty: that of the browser's request."), .reload = true},
+    {ROW(oidc_scopes, OP_STR, .preset = "openid profile email", .min = 6, .max = 500, .text = "Scopes to ask for; 'openid' is needed."), .reload = true},
+    {ROW(oidc_person_claim, OP_STR, .preset = "preferred_username", .min = 1, .max = 100,
+         .text = "Claim that names the person. It must be one that people cannot change themselves."), .reload = true},
+    {ROW(oidc_role_claim, OP_STR, .preset = "groups", .min = 1, .max = 100, .text = "Claim that decides the role: a text or a list of texts."), .reload = true},
+    {ROW(oidc_roles, OP_LIST, .preset = "", .max = 100, .example = "holt-admins=admin",
+         .text = "Roles of people, as VALUE=ROLE: the first whose value the role claim has. '*' is any value. Others may not log in."),
+     .check = check_oidc_role, .reload = true},
     {ROW(ssh_ports, OP_STR, .preset = "", .max = 16,
          .text = "Ports on 127.0.0.1 for SSH into sandboxes, one for each that was asked for: FIRST-LAST. Empty: any "
                  "free port. 'off': none."), .check = check_ports, .reload = true},

@@ -54,6 +54,31 @@ const struct op op_login_code = {
     .status = 201,
 };
 
+const struct op op_login_oidc = {
+    .name = "login.oidc",
+    .group = "login",
+    .text = "Begin a login by OpenID Connect: redirects a browser to the issuer.\n"
+            "Only with the setting oidc_issuer.",
+    .method = "GET",
+    .path = "/holt/v1/login/oidc",
+    .perm = PERM_NONE,
+    .reply = OP_REPLY_TEXT,
+    .status = 303,
+};
+
+const struct op op_login_oidc_callback = {
+    .name = "login.oidc_callback",
+    .group = "login",
+    .text = "The way back from the issuer: checks its answer, sets a session cookie and redirects "
+            "to the dashboard.\nThe query is the issuer's: code, state, and what it adds.",
+    .method = "GET",
+    .path = "/holt/v1/login/oidc/callback",
+    .perm = PERM_NONE,
+    .reply = OP_REPLY_TEXT,
+    .status = 303,
+    .proxies = true,
+};
+
 const struct op op_logout = {
     .name = "logout",
     .group = "login",

@@ -40,6 +40,8 @@ const struct op *const op_table[] = {
     &op_audit_verify,
     &op_login,
     &op_login_code,
+    &op_login_oidc,
+    &op_login_oidc_callback,
     &op_logout,
     &op_sandbox_create,
     &op_sandbox_list,

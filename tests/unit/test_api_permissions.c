@@ -25,6 +25,8 @@ static const struct {
     {"audit.verify",  "pa"},
     {"login",         "nogpa"},
     {"login.code",    "opa"},
+    {"login.oidc",    "nogpa"},
+    {"login.oidc_callback", "nogpa"},
     {"logout",        "ogpa"},
     /* an agent: its own sandboxes only; core/identity/owner.h */
     {"sandbox.list",    "ogpa"},
@@ -226,8 +228,9 @@ static void every_role_may_what_the_matrix_says(void **state)
 
 static bool is_said_while_revoked(const char *op)
 {
-    static const char *const said[] = {"login",           "logout",           "agent.register",
-                                       "agent.heartbeat", "agent.checkpoint", "agent.ack"};
+    static const char *const said[] = {
+        "login.oidc",      "login.oidc_callback", "login",    "logout", "agent.register",
+        "agent.heartbeat", "agent.checkpoint",    "agent.ack"};
 
     for (size_t i = 0; i < ARRAY_LEN(said); i++)
         if (strcmp(op, said[i]) == 0)

@@ -138,7 +138,8 @@ static void permissions_have_names(void **state)
 
 static void only_these_need_no_token(void **state)
 {
-    static const char *const open[] = {"healthz", "readyz", "openapi", "login", "access.krl"};
+    static const char *const open[] = {
+        "healthz", "readyz", "openapi", "login", "access.krl", "login.oidc", "login.oidc_callback"};
     size_t found = 0;
 
     (void)state;

@@ -43,6 +43,8 @@ const struct op_handler op_handlers[] = {
     {&op_audit_verify,  audit_verify_run},
     {&op_login,         login_run},
     {&op_login_code,    login_code_run},
+    {&op_login_oidc,    login_oidc_run},
+    {&op_login_oidc_callback, login_oidc_callback_run},
     {&op_logout,        logout_run},
     {&op_sandbox_create,    sandbox_create_run},
     {&op_sandbox_list,      sandbox_list_run},

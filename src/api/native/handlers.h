@@ -61,6 +61,8 @@ void volume_update_run(struct request *r);
 void volume_remove_run(struct request *r);
 void login_run(struct request *r);
 void login_code_run(struct request *r);
+void login_oidc_run(struct request *r);
+void login_oidc_callback_run(struct request *r);
 void logout_run(struct request *r);
 void sandbox_create_run(struct request *r);
 void sandbox_list_run(struct request *r);

@@ -1,7 +1,9 @@
 /* login: login codes, sessions, logout. */
-#include "ops/login.h"
+#include "api/native/login.h"
+
 #include "api/native/handlers.h"
 #include "base/mem.h"
+#include "ops/login.h"
 #include "ops/token.h"
 
 /* --- login --- */
@@ -22,7 +24,7 @@ static void set_cookie(struct request *r, const char *text, int64_t max_age_s)
     xchg_add_header(r->x, "cache-control", STR("no-store"));
 }
 
-static void login_failed(struct request *r, const struct err *e)
+void login_failed(struct request *r, const struct err *e)
 {
     struct auth_view v = request_view(r);
 
@@ -32,6 +34,13 @@ static void login_failed(struct request *r, const struct err *e)
     }
     auth_failed(&r->api->auth, &v);
     request_refuse(r, e);
+}
+
+void login_begin_session(struct request *r, const struct token *t, const char *text)
+{
+    (void)snprintf(r->who.actor, sizeof r->who.actor, "token/%s", t->id);
+    request_audit(r, "login", NULL, 200);
+    set_cookie(r, text, (t->expires_ms - t->created_ms) / 1000);
 }
 
 static void logged_in(void *arg, const struct token *t, const char *text, const struct err *e)
@@ -47,9 +56,7 @@ static void logged_in(void *arg, const struct token *t, const char *text, const 
         login_failed(r, e);
         return;
     }
-    (void)snprintf(r->who.actor, sizeof r->who.actor, "token/%s", t->id);
-    request_audit(r, "login", NULL, 200);
-    set_cookie(r, text, (t->expires_ms - t->created_ms) / 1000);
+    login_begin_session(r, t, text);
     w = request_json(r);
     jw_object(&w);
     jw_kc(&w, "role", role_name(t->role));

@@ -110,6 +110,10 @@ const struct token *identity_next(struct identity *i, struct str after);
 char *identity_login_code(struct identity *i, enum role role, const struct token *from,
                           char *to); /* TOKEN_TEXT bytes */
 void identity_login(struct identity *i, struct str code, token_made done, void *arg);
+/* Another way to log in has found out who it is: a session of spec's role and person. */
+bool identity_is_person(struct str name); /* a name that a person may have */
+void identity_login_person(struct identity *i, const struct token_spec *spec, token_made done,
+                           void *arg);
 const struct token *identity_check_cookie(struct identity *i, struct str cookie);
 
 /* Failed logins by peer: true while the peer must wait; *retry_ms is how long. */

@@ -109,3 +109,23 @@ void identity_login(struct identity *i, struct str code, token_made done, void *
     mem_wipe(c, sizeof *c); /* usable once */
     identity_create_session(i, &spec, root, done, arg);
 }
+
+/* As tokens have them, and '@' for addresses. */
+bool identity_is_person(struct str name)
+{
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.p[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+
+        if (!letter && (i == 0 || (c != '.' && c != '_' && c != '-' && c != '@')))
+            return false;
+    }
+    return name.n > 0 && name.n < PRINCIPAL_PERSON;
+}
+
+void identity_login_person(struct identity *i, const struct token_spec *spec, token_made done,
+                           void *arg)
+{
+    assert(spec->ttl_ms > 0 && identity_is_person(spec->person));
+    identity_create_session(i, spec, "", done, arg);
+}
