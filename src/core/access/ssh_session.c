@@ -308,7 +308,7 @@ void ssh_session_end(struct ssh_session *s, const char *reason)
     s->state = active ? SSH_ENDED : SSH_REFUSED;
     s->ended_ms = clock_wall_ms();
     mem_free(s->reason);
-    s->reason = xstrndup(reason ? reason : "", REASON_MAX);
+    s->reason = xasprintf("%.*s", REASON_MAX, reason ? reason : "");
     write_session(s, active ? "ssh.ended" : "ssh.refused");
 }
 
