@@ -1,6 +1,7 @@
 """Questions to people: asked, waited for, answered, across restarts; never answered by those who asked."""
 import http.client
 import json
+import os
 import socket
 import threading
 import time
@@ -175,10 +176,11 @@ class Asker(threading.Thread):
                 self.answer = r
 
 
-HELD_SECONDS = 12  # "Must show" 3 says 20 minutes; nothing in it depends on how long but the deadlines, which the clock's tests turn
+HELD_SECONDS = float(os.environ.get("HOLT_HELD_S", "120"))  # a tenth of the time that must be shown: HOLT_HELD_S=1200 is all of it
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(HELD_SECONDS + 120)
 def test_an_ask_is_held_across_two_kills(tmp_path):
     d = Holtd(tmp_path, port=free_port())
     who, person = token(d, "worker", "agent"), token(d, "ann", person="ann")
