@@ -29,6 +29,7 @@ struct api_config {
     struct tasks *tasks;
     struct schedules *schedules;
     struct share *share;
+    struct snapshots *snapshots;
     struct blobs *blobs;
     struct secrets *secrets;
     const struct authority *authority; /* NULL: no interception */

@@ -59,6 +59,9 @@ int confine_calls(const struct filter_table *tables, size_t n)
     (WRITE_FILE | READ_TREE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |     \
      LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |    \
      LANDLOCK_ACCESS_FS_REFER)
+#define COPY_TREE                                                                                  \
+    (WRITE_TREE | LANDLOCK_ACCESS_FS_MAKE_SYM | LANDLOCK_ACCESS_FS_MAKE_FIFO |                     \
+     LANDLOCK_ACCESS_FS_MAKE_CHAR)
 #define FIRST_VERSION ((1ULL << 13) - 1) /* all rights of Landlock ABI 1 */
 
 int confine_paths_version(void)
@@ -78,15 +81,17 @@ static int add_path(int set, const struct confine_path *p, uint64_t handled)
 {
     AUTO(fd_close) int fd = open(p->path, O_PATH | O_CLOEXEC);
     struct landlock_path_beneath_attr rule = {.parent_fd = fd};
-    bool write = p->access == CONFINE_WRITE;
+    bool write = p->access != CONFINE_READ;
     struct stat st;
 
     if (fd < 0)
         return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? 0 : -errno;
     if (fstat(fd, &st) < 0)
         return -errno;
-    rule.allowed_access =
-        S_ISDIR(st.st_mode) ? (write ? WRITE_TREE : READ_TREE) : (write ? WRITE_FILE : READ_FILE);
+    rule.allowed_access = S_ISDIR(st.st_mode) ? (p->access == CONFINE_COPY ? COPY_TREE
+                                                 : write                   ? WRITE_TREE
+                                                                           : READ_TREE)
+                                              : (write ? WRITE_FILE : READ_FILE);
     rule.allowed_access &= handled;
     return syscall(SYS_landlock_add_rule, set, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0 ? -errno
                                                                                          : 0;

@@ -16,7 +16,8 @@ CHECKED int confine_calls(const struct filter_table *tables, size_t n);
  * files. */
 extern const struct filter_table confine_loop, confine_files;
 
-enum confine_access { CONFINE_READ, CONFINE_WRITE };
+/* CONFINE_COPY: as write, and links, pipes and whiteouts may be made. */
+enum confine_access { CONFINE_READ, CONFINE_WRITE, CONFINE_COPY };
 struct confine_path {
     const char *path; /* ignored when it does not exist */
     enum confine_access access;

@@ -55,11 +55,11 @@ static const char *label_of(const struct op *op, const struct op_field *f)
     static const struct {
         const char *group, *label;
     } labels[] = {
-        {"sandbox", "SANDBOX"}, {"exec", "SANDBOX"},  {"file", "SANDBOX"},
-        {"port", "SANDBOX"},    {"volume", "VOLUME"}, {"template", "TEMPLATE"},
-        {"image", "IMAGE"},     {"token", "TOKEN"},   {"approval", "APPROVAL"},
-        {"rule", "RULE"},       {"board", "TASK"},    {"message", "MESSAGE"},
-        {"egress", "RULE"},
+        {"sandbox", "SANDBOX"},   {"exec", "SANDBOX"},  {"file", "SANDBOX"},
+        {"port", "SANDBOX"},      {"volume", "VOLUME"}, {"template", "TEMPLATE"},
+        {"snapshot", "SNAPSHOT"}, {"image", "IMAGE"},   {"token", "TOKEN"},
+        {"approval", "APPROVAL"}, {"rule", "RULE"},     {"board", "TASK"},
+        {"message", "MESSAGE"},   {"egress", "RULE"},
     };
 
     for (size_t i = 0; strcmp(f->name, "id") == 0 && i < ARRAY_LEN(labels); i++)

@@ -17,10 +17,10 @@ static const struct {
 } sources[] = {
     {"SANDBOX", NULL, NULL, "sandbox.list", ""},   {"IMAGE", NULL, NULL, "image.list", ""},
     {"VOLUME", NULL, NULL, "volume.list", ""},     {"TEMPLATE", NULL, NULL, "template.list", ""},
-    {NULL, "template", NULL, "template.list", ""}, {NULL, "sandbox", NULL, "sandbox.list", ""},
-    {NULL, "image", NULL, "image.list", ""},       {NULL, "volume", NULL, "volume.list", ":"},
-    {NULL, "from", "cp", "sandbox.list", ":"},     {NULL, "to", "cp", "sandbox.list", ":"},
-    {NULL, "file", "cat", "sandbox.list", ":"},
+    {"SNAPSHOT", NULL, NULL, "snapshot.list", ""}, {NULL, "template", NULL, "template.list", ""},
+    {NULL, "sandbox", NULL, "sandbox.list", ""},   {NULL, "image", NULL, "image.list", ""},
+    {NULL, "volume", NULL, "volume.list", ":"},    {NULL, "from", "cp", "sandbox.list", ":"},
+    {NULL, "to", "cp", "sandbox.list", ":"},       {NULL, "file", "cat", "sandbox.list", ":"},
 };
 
 /* The name becomes part of a command line: it must not contain characters special to a shell. */

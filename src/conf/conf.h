@@ -77,7 +77,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     struct conf_list image_aliases;
     char *image_registry;
     bool image_insecure;
-    int64_t image_bytes_max, image_files_max, image_ms, images_max;
+    int64_t image_bytes_max, image_files_max, image_ms, images_max, snapshots_max;
     /* the team: see core/team/team.h */
     int64_t agent_heartbeat_ms, agent_cycle, agent_missed, task_grace_ms;
     int64_t message_rate, message_bytes, inbox_max, team_max, proposals_max, questions_max;

@@ -71,3 +71,11 @@ int space_ask(struct space *s, size_t bytes, struct err *e)
                      "remove sandboxes, images or volumes, or free space: %lld bytes are kept free",
                      (long long)s->kept);
 }
+
+int64_t space_room(struct space *s)
+{
+    if (!s)
+        return INT64_MAX;
+    look(s);
+    return i64_max(s->free_bytes == INT64_MAX ? INT64_MAX : s->free_bytes - s->kept, 1);
+}

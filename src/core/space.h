@@ -13,3 +13,4 @@ struct space *space_new(const char *dir, int64_t reserve);
 struct space *space_free(struct space *s); /* takes NULL; returns NULL */
 /* Whether this many bytes may be added.  ERR_FULL: no, with a hint.  s NULL: always. */
 CHECKED int space_ask(struct space *s, size_t bytes, struct err *e);
+int64_t space_room(struct space *s); /* bytes that may be added now; s NULL: no limit */

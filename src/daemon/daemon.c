@@ -17,6 +17,7 @@
 #include "core/policy/policy.h"
 #include "core/sandbox/pool.h"
 #include "core/sandbox/volume.h"
+#include "core/snapshot/snapshot.h"
 #include "core/space.h"
 #include "core/task/schedule.h"
 #include "core/task/share.h"
@@ -73,6 +74,7 @@ struct daemon {
     struct tasks *tasks;
     struct schedules *schedules;
     char *share_global; /* mounted read-only by sandboxes of tasks */
+    struct snapshots *snapshots;
     struct blobs *blobs;
     struct secrets *secrets;
     struct authority authority;
@@ -237,6 +239,7 @@ static void on_tick(uv_timer_t *t)
     struct daemon *d = t->data;
 
     sandboxes_tick(d->sandboxes);
+    snapshots_tick(d->snapshots);
     asks_tick(d->asks);
     tasks_tick(d->tasks);
     schedules_tick(d->schedules);
@@ -635,6 +638,8 @@ static int open_images(struct daemon *d, struct err *e)
                                             .state = c->state,
                                             .keep_strays = d->foreign,
                                             .unpacker = d->unpacker,
+                                            .remove = sandboxes_remove_layer,
+                                            .remove_arg = d->sandboxes,
                                             .limits = {.bytes_max = c->image_bytes_max,
                                                        .files_max = c->image_files_max,
                                                        .time_ms = c->image_ms},
@@ -645,6 +650,14 @@ static int open_images(struct daemon *d, struct err *e)
                     &d->images, e) < 0)
         return -1;
     sandboxes_set_images(d->sandboxes, d->images);
+    if (snapshots_open(&(struct snapshots_config){.store = d->store,
+                                                  .sandboxes = d->sandboxes,
+                                                  .images = d->images,
+                                                  .space = d->space,
+                                                  .state = c->state,
+                                                  .count_max = &c->snapshots_max},
+                       &d->snapshots, e) < 0)
+        return -1;
     images_sweep(d->images);
     return 0;
 }
@@ -669,6 +682,7 @@ static int open_server(struct daemon *d, struct err *e)
                                      .tasks = d->tasks,
                                      .schedules = d->schedules,
                                      .share = d->share,
+                                     .snapshots = d->snapshots,
                                      .blobs = d->blobs,
                                      .secrets = d->secrets,
                                      .authority = c->intercept ? &d->authority : NULL,
@@ -782,6 +796,7 @@ static void finish(struct daemon *d)
         (void)uv_run(&d->loop, UV_RUN_DEFAULT); /* the last handles close */
     d->api = api_free(d->api);
     d->revoked = revoked_close(d->revoked);
+    d->snapshots = snapshots_free(d->snapshots);
     d->images = images_free(d->images);
     d->volumes = volumes_free(d->volumes);
     d->access = access_free(d->access);

@@ -12,7 +12,7 @@ static const struct op_field image_reply[] = {
     REPLY("owner", OP_STR, "The principal that created it; null: holt itself.", .nullable = true, .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
     REPLY("tenant", OP_STR, "The tenant whose sandboxes may use it; null: all tenants.", .nullable = true, .example = "acme"),
     REPLY("state", OP_CHOICE, "Its state. Sandboxes can start only from a ready one.", .choices = op_image_states, .example = "ready"),
-    REPLY("source", OP_STR, "Its origin: 'pull', 'import' or 'builtin'.", .example = "pull"),
+    REPLY("source", OP_STR, "Its origin: 'pull', 'import', 'commit' or 'builtin'.", .example = "pull"),
     REPLY("digest", OP_STR, "Digest of its manifest, or of the imported archive; null: it has none.", .nullable = true),
     REPLY("os", OP_STR, "What it is made for.", .example = "linux"),
     REPLY("arch", OP_STR, "What it is made for.", .example = "amd64"),
@@ -148,5 +148,29 @@ const struct op op_image_remove = {
     .in_size = sizeof(struct image_id_in),
     .reply = OP_REPLY_EMPTY,
     .status = 204,
+};
+
+static const struct op_field image_commit_fields[] = {
+    FIELD(struct image_commit_in, id, OP_STR, .required = true, .positional = true, .min = 1, .max = 255,
+          .example = "build", .text = "The sandbox's id or name."),
+    FIELD(struct image_commit_in, image, OP_STR, .required = true, .positional = true, .min = 1, .max = 255,
+          .example = "team/app:1.3", .text = "Name of the new image."),
+};
+const struct op op_image_commit = {
+    .name = "image.commit",
+    .group = "image",
+    .text = "Make an image of a sandbox's files, as they are now.\n"
+            "Of a sandbox of the image 'host', the new image has its changes, and needs the programs of this machine.",
+    .method = "POST",
+    .path = "/holt/v1/sandboxes/{id}/commit",
+    .verb = "commit",
+    .perm = PERM_IMAGE_WRITE,
+    .in = image_commit_fields,
+    .in_count = ARRAY_LEN(image_commit_fields),
+    .in_size = sizeof(struct image_commit_in),
+    .out = image_reply,
+    .out_count = ARRAY_LEN(image_reply),
+    .schema = "Image",
+    .status = 201,
 };
 /* clang-format on */

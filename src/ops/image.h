@@ -24,4 +24,9 @@ struct image_import_in {
     bool wait;
 };
 
+struct image_commit_in {
+    struct str id, image;
+};
+
 extern const struct op op_image_list, op_image_get, op_image_pull, op_image_import, op_image_remove;
+extern const struct op op_image_commit;

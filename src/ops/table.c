@@ -14,6 +14,7 @@
 #include "ops/secret.h"
 #include "ops/server.h"
 #include "ops/session.h"
+#include "ops/snapshot.h"
 #include "ops/space.h"
 #include "ops/task.h"
 #include "ops/team.h"
@@ -97,6 +98,7 @@ const struct op *const op_table[] = {
     &op_image_pull,
     &op_image_import,
     &op_image_remove,
+    &op_image_commit,
     &op_access_ca,
     &op_access_krl,
     &op_access_request,
@@ -127,6 +129,13 @@ const struct op *const op_table[] = {
     &op_task_schedule_create,
     &op_task_schedule_list,
     &op_task_schedule_remove,
+    &op_snapshot_create,
+    &op_snapshot_list,
+    &op_snapshot_get,
+    &op_snapshot_remove,
+    &op_snapshot_restore,
+    &op_fork,
+    &op_fork_keep,
     &op_template_create,
     &op_template_list,
     &op_template_get,
@@ -222,6 +231,7 @@ const struct op_group op_groups[] = {
     {"access", "Access: SSH certificates of minutes."},
     {"host", "Hosts of virtual machines."},
     {"policy", "Policies: rules for commands, paths, time and output under a name."},
+    {"snapshot", "Snapshots: the files of a sandbox at one moment; restore, forks."},
     {"template", "Templates: descriptions of sandboxes under a name."},
     {"task", "Tasks: work from a manifest to its artifacts, queued and run by holt."},
     {"volume", "Volumes: files shared by sandboxes."},

@@ -301,7 +301,8 @@ static bool holds(const char *name, const struct stat *st)
            info.lo_inode == st->st_ino;
 }
 
-int disk_is_busy(int dir)
+/* The device that has the image; 0: none has. */
+static int find_loop(int dir, char *path, size_t size)
 {
     struct stat st;
     const struct dirent *entry;
@@ -311,11 +312,21 @@ int disk_is_busy(int dir)
     if (fstatat(dir, IMAGE, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : -errno;
     d = opendir("/sys/block");
-    while (!busy && d && (entry = readdir(d)))
+    while (!busy && d && (entry = readdir(d))) {
         busy = strncmp(entry->d_name, "loop", 4) == 0 && holds(entry->d_name, &st);
+        if (busy)
+            (void)snprintf(path, size, "/dev/%.16s", entry->d_name);
+    }
     if (d)
         (void)closedir(d);
     return busy;
+}
+
+int disk_is_busy(int dir)
+{
+    char path[32];
+
+    return find_loop(dir, path, sizeof path);
 }
 
 /* ---- the mount ---- */
@@ -349,6 +360,15 @@ int disk_mount(int dir)
         return busy < 0 ? busy : -EBUSY;
     loop = open_loop(image, path, sizeof path);
     return loop < 0 ? loop : mount_ext4(path);
+}
+
+/* Another mount of a device that is mounted shares its superblock. */
+int disk_mount_again(int dir)
+{
+    char path[32];
+    int r = find_loop(dir, path, sizeof path);
+
+    return r < 0 ? r : r > 0 ? mount_ext4(path) : disk_mount(dir);
 }
 
 uint64_t disk_used(int dir, int root)

@@ -15,6 +15,8 @@ CHECKED int disk_make(int dir, uint64_t bytes);
 bool disk_is_there(int dir);
 /* A detached mount of it.  -EBUSY: it is still mounted elsewhere. */
 CHECKED int disk_mount(int dir);
+/* The same; of one that is mounted already, another mount of the same filesystem. */
+CHECKED int disk_mount_again(int dir);
 /* 1: a loop device still holds it; 0: none does. */
 CHECKED int disk_is_busy(int dir);
 CHECKED int disk_remove(int dir);      /* 0 also if there is none */

@@ -37,6 +37,11 @@ static const uint64_t kept =
 static const uint64_t walker_kept =
     BIT(CAP_DAC_OVERRIDE) | BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_FOWNER) | BIT(CAP_CHOWN);
 
+/* For those that copy: set-group-ID bits and capabilities of files too. */
+static const uint64_t copier_kept = BIT(CAP_DAC_OVERRIDE) | BIT(CAP_DAC_READ_SEARCH) |
+                                    BIT(CAP_FOWNER) | BIT(CAP_CHOWN) | BIT(CAP_FSETID) |
+                                    BIT(CAP_SETFCAP);
+
 /* Sandboxes inherit this filter below their own, so it allows everything the widest of those does,
  * and these calls with any arguments for our own steps.  Everything else is refused to us as well:
  * bpf, perf, kernel modules, kexec, keys, handles of files, the clock, I/O ports, swap, reboot. */
@@ -121,4 +126,17 @@ void own_rights_of_walker(int dir)
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", dir);
     (void)!confine_paths(&(struct confine_path){path, CONFINE_WRITE}, 1);
     (void)!confine_caps(walker_kept);
+}
+
+void own_rights_of_copier(int from, int to, bool moves)
+{
+    char source[32], target[32];
+
+    (void)snprintf(source, sizeof source, "/proc/self/fd/%d", from);
+    (void)snprintf(target, sizeof target, "/proc/self/fd/%d", to);
+    (void)!confine_paths(
+        (const struct confine_path[]){{source, moves ? CONFINE_WRITE : CONFINE_READ},
+                                      {target, CONFINE_COPY}},
+        2);
+    (void)!confine_caps(copier_kept);
 }

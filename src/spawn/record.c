@@ -9,6 +9,7 @@
 #include "base/point.h"
 #include "spawn/disk.h"
 #include "spawn/range.h"
+#include "spawn/snapshot.h"
 #include "spawn/spare.h"
 
 #include <dirent.h>
@@ -203,6 +204,7 @@ static void adopt_one(int parent, const char *id)
         s->flags |= SPAWN_UPPER_DISK;
     s->v1.made = s->memory_bytes || s->pids || s->cpu_millis;
     s->cg2 = host.cg2 < 0 ? -1 : openat(host.cg2, s->group, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    snapshot_recover(s);
     fd = hold(s);
     if (fd < 0)
         s->pid = 0;

@@ -11,6 +11,7 @@
 #include "spawn/disk.h"
 #include "spawn/own.h"
 #include "spawn/server.h"
+#include "spawn/snapshot.h"
 #include "spawn/spare.h"
 
 #include <errno.h>
@@ -102,6 +103,7 @@ struct sandbox *sandbox_after(struct str id)
 void sandbox_forget_tags(void)
 {
     create_queue_forget();
+    snapshot_forget_tags();
     LIST_EACH (&sandboxes, node) {
         struct sandbox *s = LIST_ENTRY(node, struct sandbox, node);
 
@@ -113,6 +115,7 @@ void sandbox_forget_tags(void)
 
 static void forget(struct sandbox *s)
 {
+    snapshot_forget(s);
     list_unlink(&s->node);
     (void)map_remove(&by_id, str_of(s->id));
     buf_done(&s->packet);
@@ -625,6 +628,12 @@ void sandbox_adopted(struct sandbox *s, int pidfd)
     s->adopted = true;
     s->own = UINT32_MAX; /* whatever exists */
     s->state = s->keep ? SPAWN_STOPPED : pidfd < 0 ? SPAWN_DEAD : SPAWN_RUNNING;
+    if (s->keep) { /* its stop may have been cut off: what is left goes, but for the files */
+        s->dying = true;
+        (void)cgroup_kill(s, false);
+        (void)undo(s);
+        return;
+    }
     if (pidfd < 0)
         return;
     loop_add(&s->ended, pidfd, on_ended);

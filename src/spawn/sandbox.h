@@ -150,6 +150,11 @@ CHECKED int sandbox_check_create(const struct spawn_create *c, struct err *e);
 CHECKED int sandbox_keep_packet(struct buf *to, const struct spawn_create *c, struct err *e);
 void sandbox_create_now(const struct spawn_create *c, uint32_t tag);
 
+/* The host image, perhaps with layers of snapshots on it. */
+static inline bool sandbox_on_host(const struct spawn_create *c)
+{
+    return c->layers.count == 0 || (c->flags & SPAWN_ON_HOST);
+}
 /* The properties of a create: in holt-spawn, and in the child that receives them. */
 void sandbox_take_request(struct sandbox *s, const struct spawn_create *c);
 void sandbox_destroy(struct sandbox *s, uint32_t tag, bool keep);
@@ -245,6 +250,8 @@ CHECKED int record_confirm(struct sandbox *s);
 CHECKED int record_stopped(struct sandbox *s);
 int cgroup_kill(struct sandbox *s, bool only_work);
 int cgroup_freeze(struct sandbox *s, bool on);
+bool cgroup_can_freeze(const struct sandbox *s);
+bool cgroup_is_frozen(const struct sandbox *s); /* all of its commands stand still */
 void cgroup_stats(struct sandbox *s, struct spawn_stats *to);
 void proc_stats(pid_t init, struct spawn_stats *to); /* adds memory, processor time and threads */
 

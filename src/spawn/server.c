@@ -8,6 +8,7 @@
 #include "spawn/discard.h"
 #include "spawn/measure.h"
 #include "spawn/sandbox.h"
+#include "spawn/snapshot.h"
 #include "spawn/spare.h"
 #include "wire/init_order.h"
 
@@ -245,6 +246,8 @@ static void on_named(const struct spawn_msg *m)
         sandbox_stats(s, m->tag);
     } else if (m->type == SPAWN_LISTEN) {
         on_listen(m, s);
+    } else if (m->type == SPAWN_SNAPSHOT) {
+        snapshot_begin(&m->u.snapshot, s, m->tag);
     } else {
         sandbox_destroy(s, m->tag, m->u.destroy.keep);
     }
@@ -275,6 +278,8 @@ static void dispatch(const struct spawn_msg *m)
         discard_begin(&m->u.discard, m->tag);
     } else if (m->type == SPAWN_MEASURE) {
         measure_begin(&m->u.measure, m->tag);
+    } else if (m->type == SPAWN_SNAPSHOT && m->u.snapshot.mode == SPAWN_SNAPSHOT_HASH) {
+        snapshot_begin(&m->u.snapshot, NULL, m->tag);
     } else if (m->type == SPAWN_POOL) {
         on_pool(m);
     } else {

@@ -558,6 +558,16 @@ int cgroup_freeze(struct sandbox *s, bool on)
     return has_command_groups(s) ? put(s->cg2, "work/cgroup.freeze", on ? "1" : "0") : -ENOSYS;
 }
 
+bool cgroup_can_freeze(const struct sandbox *s)
+{
+    return has_command_groups(s);
+}
+
+bool cgroup_is_frozen(const struct sandbox *s)
+{
+    return has_command_groups(s) && get(s->cg2, "work/cgroup.events", "frozen") == 1;
+}
+
 /* ID/name of one v1 hierarchy. */
 static uint64_t get_v1(const struct sandbox *s, int i, const char *name, const char *key)
 {

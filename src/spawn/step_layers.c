@@ -66,7 +66,7 @@ int step_layers(struct sandbox *s, struct err *e)
     int r;
 
     s->layers = xzalloc((rows.count + 1) * sizeof *s->layers);
-    r = add(s, rows.count ? host.base_points : host.base_host);
+    r = add(s, sandbox_on_host(s->ask) ? host.base_host : host.base_points);
     if (r < 0)
         return err_set(e, ERR_UNSUPPORTED, -r, "detach the base");
     while (wire_rows_next(&wire_text_row, &rows, &row))

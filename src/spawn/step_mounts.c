@@ -11,6 +11,7 @@
 #include "spawn/mnt.h"
 #include "spawn/own.h"
 #include "spawn/shared.h"
+#include "spawn/snapshot.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -97,6 +98,11 @@ static int open_source(struct sandbox *s, const struct spawn_mount_row *row, str
             return err_hint(
                 e, "an operator can allow directories with holt-spawn's --allow and --allow-write");
         }
+    } else if (row->kind == SPAWN_MOUNT_BASE) {
+        int base = str_eq_c(row->source, "host") ? host.base_host : host.base_points;
+
+        fd = openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        fd = fd < 0 ? -errno : fd;
     } else {
         if (!spawn_id_is_safe(row->source))
             return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' is not a volume's id",
@@ -104,7 +110,10 @@ static int open_source(struct sandbox *s, const struct spawn_mount_row *row, str
         (void)snprintf(id, sizeof id, STR_FMT, STR_ARG(row->source));
         if (row->kind == SPAWN_MOUNT_SHARED)
             return shared_open(id, row->size ? row->size : TMPFS_DEFAULT, &s->shared, e);
-        fd = open_volume(row->kind == SPAWN_MOUNT_LAYER ? "layers" : "volumes", id);
+        if (row->kind == SPAWN_MOUNT_UPPER)
+            fd = snapshot_open_upper(sandbox_find(row->source));
+        else
+            fd = open_volume(row->kind == SPAWN_MOUNT_LAYER ? "layers" : "volumes", id);
     }
     if (fd < 0)
         return err_set(e, err_code_from_errno(-fd), -fd, "open '" STR_FMT "'",
@@ -112,10 +121,16 @@ static int open_source(struct sandbox *s, const struct spawn_mount_row *row, str
     return fd;
 }
 
+/* The base is everybody's, and an upper another sandbox's. */
+static bool is_readonly(const struct spawn_mount_row *row)
+{
+    return row->readonly || row->kind == SPAWN_MOUNT_BASE || row->kind == SPAWN_MOUNT_UPPER;
+}
+
 static int detach(struct sandbox *s, const struct spawn_mount_row *row, struct err *e)
 {
     struct mount_attr a = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-                                       (row->readonly ? (unsigned)MOUNT_ATTR_RDONLY : 0)};
+                                       (is_readonly(row) ? (unsigned)MOUNT_ATTR_RDONLY : 0)};
     AUTO(fd_close) int dir = open_source(s, row, e);
     AUTO(fd_close) int tree = -1;
     struct stat st;

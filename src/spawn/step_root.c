@@ -172,7 +172,7 @@ int step_programs(struct sandbox *s, struct err *e)
 {
     int r = 0;
 
-    if (s->ask && s->ask->layers.count > 0)
+    if (s->ask && !sandbox_on_host(s->ask))
         return 0;
     r = add_program(s, "usr");
     for (size_t i = 0; r == 0 && base_tops[i]; i++)
@@ -180,12 +180,6 @@ int step_programs(struct sandbox *s, struct err *e)
     for (size_t i = 0; r == 0 && base_shared[i]; i++)
         r = access(base_shared[i], F_OK) == 0 ? add_program(s, base_shared[i] + 1) : 0;
     return r < 0 ? err_set(e, ERR_INTERNAL, -r, "detach the host's programs") : 0;
-}
-
-/* In a spare the programs were detached in advance; an image has its own. */
-static bool is_host_image(const struct sandbox *s)
-{
-    return s->ask->layers.count == 0;
 }
 
 /* A spare may hold a file that the host has replaced since (ldconfig, an upgrade): a file without a
@@ -203,10 +197,11 @@ static int attach_program(const struct sandbox *s, const struct program *p)
     return anew < 0 ? r : inside_attach(s->root, anew, p->name);
 }
 
+/* In a spare the programs were detached in advance; an image has its own. */
 int step_host_image(struct sandbox *s, struct err *e)
 {
     for (size_t i = 0; i < s->program_n; i++) {
-        int r = is_host_image(s) ? attach_program(s, &s->programs[i]) : 0;
+        int r = sandbox_on_host(s->ask) ? attach_program(s, &s->programs[i]) : 0;
 
         fd_close(s->programs[i].tree);
         if (r < 0)

@@ -110,7 +110,7 @@ int step_bundle(struct sandbox *s, struct err *e)
     AUTO(fd_close) int file = -1;
     int r;
 
-    if (!wants(s) || s->ask->layers.count > 0)
+    if (!wants(s) || !sandbox_on_host(s->ask))
         return 0;
     file = open_bundle(s->ask->ca);
     if (file == -ENOENT)
@@ -229,7 +229,7 @@ int step_trust(struct sandbox *s, struct err *e)
     make_dirs(s->root, dirs);
     r = inside_replace(s->root, SPAWN_CA_PATH, s->ask->ca, STR(""));
     if (r == 0)
-        r = s->ask->layers.count > 0 ? trust_in_image(s->root, s->ask->ca) : trust_in_host_image(s);
+        r = sandbox_on_host(s->ask) ? trust_in_host_image(s) : trust_in_image(s->root, s->ask->ca);
     (void)undo_bundle(s);
     return r < 0 ? err_set(e, ERR_INTERNAL, -r, "let it trust the authority") : 0;
 }

@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "base/launch.h"
+#include "base/mem.h"
 #include "spawn/own_rights.h"
 
 #include <dirent.h>
@@ -98,6 +99,43 @@ static uint64_t measure_at(int dir, const char *name, int depth)
             sum += measure_at(dirfd(d), entry->d_name, depth + 1);
     (void)closedir(d);
     return sum;
+}
+
+/* ---- names ---- */
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int tree_names(int dir, struct tree_names *ret)
+{
+    const struct dirent *entry;
+    DIR *d = open_dir(dir, ".");
+
+    if (!d)
+        return -errno;
+    while ((entry = readdir(d))) {
+        if (is_dots(entry->d_name))
+            continue;
+        if (ret->n == ret->size) {
+            ret->size = ret->size ? ret->size * 2 : 16;
+            ret->list = xrealloc(ret->list, ret->size * sizeof *ret->list);
+        }
+        ret->list[ret->n++] = xstrdup(entry->d_name);
+    }
+    (void)closedir(d);
+    if (ret->n > 1)
+        qsort(ret->list, ret->n, sizeof *ret->list, by_bytes);
+    return 0;
+}
+
+void tree_names_done(struct tree_names *n)
+{
+    for (size_t i = 0; i < n->n; i++)
+        mem_free(n->list[i]);
+    mem_free(n->list);
+    *n = (struct tree_names){0};
 }
 
 /* ---- the child ---- */

@@ -22,3 +22,15 @@ CHECKED int tree_remove(int dir, const char *name, int *budget);
 CHECKED int tree_remove_by_job(struct tree_job *j, int dir, const char *name);
 /* Counts the bytes that name in dir takes, in a child: j->bytes at its end. */
 CHECKED int tree_measure(struct tree_job *j, int dir, const char *name);
+
+/* The names in a directory, in the order of their bytes. */
+struct tree_names {
+    char **list;
+    size_t n, size;
+};
+CHECKED int tree_names(int dir, struct tree_names *ret);
+void tree_names_done(struct tree_names *n);
+static inline UNUSED void tree_names_done_p(struct tree_names *n)
+{
+    tree_names_done(n);
+}

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "unpack/sha256.h"
+#include "base/sha256.h"
 
 struct source_limits {
     uint64_t bytes_max; /* decompressed */

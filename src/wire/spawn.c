@@ -109,6 +109,18 @@ static const struct wire_field measure_fields[] = {
 static const struct wire_field measured_fields[] = {
     NUM(spawn_measured, bytes, WIRE_U64),
 };
+static const struct wire_field snapshot_fields[] = {
+    TEXT(spawn_snapshot, id, 1, SPAWN_ID_MAX),
+    TEXT(spawn_snapshot, layer, 1, SPAWN_ID_MAX),
+    NUM(spawn_snapshot, mode, WIRE_U8, .max = SPAWN_SNAPSHOT_COUNT - 1),
+    NUM(spawn_snapshot, bytes_max, WIRE_U64),
+};
+static const struct wire_field snapshotted_fields[] = {
+    NUM(spawn_snapshotted, entries, WIRE_U64),
+    NUM(spawn_snapshotted, bytes, WIRE_U64),
+    NUM(spawn_snapshotted, frozen_us, WIRE_U64),
+    TEXT(spawn_snapshotted, digest, 0, 64),
+};
 static const struct wire_field listeners_fields[] = {
     NUM(spawn_listeners, kinds, WIRE_U32, .min = 1, .max = (1 << SPAWN_LISTENER_COUNT) - 1),
 };
@@ -136,6 +148,8 @@ static const struct wire_layout
     discard_layout = WIRE_LAYOUT("discard", struct spawn_discard, discard_fields),
     measure_layout = WIRE_LAYOUT("measure", struct spawn_measure, measure_fields),
     measured_layout = WIRE_LAYOUT("measured", struct spawn_measured, measured_fields),
+    snapshot_layout = WIRE_LAYOUT("snapshot", struct spawn_snapshot, snapshot_fields),
+    snapshotted_layout = WIRE_LAYOUT("snapshotted", struct spawn_snapshotted, snapshotted_fields),
     listeners_layout = WIRE_LAYOUT("listeners", struct spawn_listeners, listeners_fields),
     event_layout   = WIRE_LAYOUT("event", struct spawn_event, event_fields);
 
@@ -167,6 +181,8 @@ const struct packet_type spawn_types[SPAWN_TYPE_END] = {
                          .fds_by = PACKET_FDS_BY(struct spawn_listeners, kinds)},
     [SPAWN_POOLED]    = {"pooled",    SPWN, 0, &pooled_layout},
     [SPAWN_OOMS]      = {"ooms",      HOST, 0, &name_layout},
+    [SPAWN_SNAPSHOT]    = {"snapshot",    HOST, 0, &snapshot_layout},
+    [SPAWN_SNAPSHOTTED] = {"snapshotted", SPWN, 0, &snapshotted_layout},
 };
 /* clang-format on */
 

@@ -55,7 +55,9 @@ enum spawn_type {
     SPAWN_LISTEN = 20,    /* the reply is listeners */
     SPAWN_LISTENERS = 21, /* with the listening sockets in a sandbox's network, for holt-egress */
     SPAWN_POOLED = 22,
-    SPAWN_OOMS = 23, /* the reply comes after all OOM kills so far have been reported */
+    SPAWN_OOMS = 23,     /* the reply comes after all OOM kills so far have been reported */
+    SPAWN_SNAPSHOT = 24, /* the writable layer of a sandbox becomes a layer */
+    SPAWN_SNAPSHOTTED = 25,
     SPAWN_TYPE_END
 };
 
@@ -93,7 +95,8 @@ enum spawn_create_flag {
     SPAWN_RAW = 128,      /* it has an interface on the bridge that holt-spawn was started with */
     SPAWN_HUB = 256,      /* init also listens at http://hub:8080: needs SPAWN_RELAY */
     SPAWN_WIDE = 512,     /* all system calls but the dangerous ones */
-    SPAWN_CREATE_FLAGS = 1023
+    SPAWN_ON_HOST = 1024, /* the layers lie on the host image, not on an image of their own */
+    SPAWN_CREATE_FLAGS = 2047
 };
 enum spawn_mount_kind {
     SPAWN_MOUNT_TMPFS,  /* private to this sandbox */
@@ -102,6 +105,8 @@ enum spawn_mount_kind {
     SPAWN_MOUNT_HOST,   /* a directory of the host, below one that holt-spawn was started with */
     SPAWN_MOUNT_LAYER,  /* layers/SOURCE/fs, for the sandbox that fills it */
     SPAWN_MOUNT_OWN,    /* a directory of the root, writable where the root is read-only */
+    SPAWN_MOUNT_BASE,   /* the lowest layer, read-only: SOURCE is "host" or "points" */
+    SPAWN_MOUNT_UPPER,  /* the writable layer of sandbox SOURCE, read-only */
     SPAWN_MOUNT_COUNT
 };
 struct spawn_mount_row {
@@ -197,6 +202,23 @@ struct spawn_measure {
 struct spawn_measured {
     uint64_t bytes;
 };
+enum spawn_snapshot_mode {
+    SPAWN_SNAPSHOT_COPY, /* frozen while it is copied if it runs; then hashed */
+    SPAWN_SNAPSHOT_MOVE, /* of a stopped sandbox, which has an empty one afterwards; repeatable */
+    SPAWN_SNAPSHOT_HASH, /* of a layer that was moved before; no sandbox is needed */
+    SPAWN_SNAPSHOT_COUNT
+};
+struct spawn_snapshot {
+    struct str id;
+    struct str layer; /* layers/LAYER exists, and its "fs" is made */
+    uint8_t mode;
+    uint64_t bytes_max; /* a copy that would be larger fails; 0: any */
+};
+struct spawn_snapshotted {
+    uint64_t entries, bytes; /* bytes: on disk */
+    uint64_t frozen_us;      /* how long its commands stood still; 0: they did not run */
+    struct str digest;       /* SHA-256 of the tree in hex; "": it was not read */
+};
 enum spawn_event_kind { SPAWN_INIT_ENDED = 1, SPAWN_OOM = 2, SPAWN_EVENT_COUNT };
 struct spawn_event {
     struct str id;
@@ -228,6 +250,8 @@ struct spawn_msg {
         struct spawn_measure measure;
         struct spawn_measured measured;
         struct spawn_listeners listeners;
+        struct spawn_snapshot snapshot;
+        struct spawn_snapshotted snapshotted;
     } u;
 };
 

@@ -40,6 +40,11 @@ static struct spawn_msg sample(enum spawn_type type)
         m.u.pool = (struct spawn_pool){8, 4};
     else if (type == SPAWN_POOLED)
         m.u.pooled = (struct spawn_pooled){3, 1};
+    else if (type == SPAWN_SNAPSHOT)
+        m.u.snapshot =
+            (struct spawn_snapshot){STR("sb_1"), STR("tmp_1"), SPAWN_SNAPSHOT_MOVE, 1 << 20};
+    else if (type == SPAWN_SNAPSHOTTED)
+        m.u.snapshotted = (struct spawn_snapshotted){1, 2, 3, STR("ab12")};
     else if (type == SPAWN_DONE)
         m.u.done.err = (struct err){0};
     else if (type == SPAWN_EVENT)

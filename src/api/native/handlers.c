@@ -17,6 +17,7 @@
 #include "ops/secret.h"
 #include "ops/server.h"
 #include "ops/session.h"
+#include "ops/snapshot.h"
 #include "ops/space.h"
 #include "ops/task.h"
 #include "ops/team.h"
@@ -130,6 +131,14 @@ const struct op_handler op_handlers[] = {
     {&op_task_schedule_create, task_schedule_create_run},
     {&op_task_schedule_list, task_schedule_list_run},
     {&op_task_schedule_remove, task_schedule_remove_run},
+    {&op_snapshot_create, snapshot_create_run},
+    {&op_snapshot_list, snapshot_list_run},
+    {&op_snapshot_get, snapshot_get_run},
+    {&op_snapshot_remove, snapshot_remove_run},
+    {&op_snapshot_restore, snapshot_restore_run},
+    {&op_fork, fork_run},
+    {&op_fork_keep, fork_keep_run},
+    {&op_image_commit, image_commit_run},
     {&op_template_create, template_create_run},
     {&op_template_list, template_list_run},
     {&op_template_get, template_get_run},

@@ -2,6 +2,7 @@
 #include "ops/image.h"
 #include "api/native/handlers.h"
 #include "api/native/image_remote.h"
+#include "api/native/write.h"
 #include "api/reply_list.h"
 #include "base/mem.h"
 #include "core/image/image.h"
@@ -41,7 +42,7 @@ static void write_image(struct jw *w, const struct image_info *i)
     jw_object_end(w);
 }
 
-static void send_image(struct request *r, const struct image *i, int status)
+void image_send(struct request *r, const struct image *i, int status)
 {
     struct image_info info;
     struct jw w = request_json(r);
@@ -91,7 +92,7 @@ void image_get_run(struct request *r)
     if (request_decode(r, in->id, &id, &e) == 0)
         i = image_find(r->api->c.images, &r->who, IMAGE_SEE, id, &e);
     if (i)
-        send_image(r, i, 0);
+        image_send(r, i, 0);
     else
         request_fail(r, &e);
 }
@@ -109,7 +110,7 @@ static void image_made(void *arg, struct image *i, const struct err *e)
 
     mem_free(j);
     if (r && e->code == ERR_NONE)
-        send_image(r, i, 0);
+        image_send(r, i, 0);
     else if (r)
         request_fail(r, e);
 }
@@ -135,7 +136,7 @@ void image_pull_run(struct request *r)
     } else if (j) {
         request_wait(r, &j->waiter);
     } else {
-        send_image(r, i, 202);
+        image_send(r, i, 202);
     }
 }
 
@@ -170,7 +171,7 @@ static void import_done(void *arg, struct image *i, const struct err *e)
     if (u->r && !u->replied) {
         u->replied = true;
         if (e->code == ERR_NONE)
-            send_image(u->r, i, 0);
+            image_send(u->r, i, 0);
         else
             request_fail(u->r, e);
     }
@@ -196,7 +197,7 @@ static void on_body_end(struct xchg *x)
     u->arrived = true;
     if (!u->wait && !u->replied) {
         u->replied = true;
-        send_image(u->r, u->i, 202);
+        image_send(u->r, u->i, 202);
     }
     image_import_end(u->m);
 }

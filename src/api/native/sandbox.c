@@ -3,6 +3,7 @@
 
 #include "api/idempotency.h"
 #include "api/native/handlers.h"
+#include "api/native/write.h"
 #include "api/reply_list.h"
 #include "base/mem.h"
 #include "core/network/secret.h"
@@ -314,7 +315,7 @@ static void write_policies(struct jw *w, const struct sandbox *s, const struct s
     jw_array_end(w);
 }
 
-static void sandbox_write_json(struct jw *w, const struct sandbox *s)
+void sandbox_write_json(struct jw *w, const struct sandbox *s)
 {
     struct sandbox_info i;
 
@@ -325,6 +326,8 @@ static void sandbox_write_json(struct jw *w, const struct sandbox *s)
     write_aliases(w, &i);
     jw_kc(w, "state", op_sandbox_states[shown_state(&i)]);
     jw_kstr(w, "image", i.image);
+    jw_ktext(w, "snapshot", i.snapshot);
+    jw_ktext(w, "forked_from", i.forked_from);
     jw_kstr(w, "runtime", i.runtime);
     jw_ktext(w, "host", i.host);
     jw_ktext(w, "tenant", i.tenant);

@@ -328,6 +328,7 @@ int images_use(struct images *l, const struct principal *by, struct str ref, str
     ret->layers = i->layer_ids;
     ret->layer_count = i->layer_count;
     ret->defaults = str_of(i->defaults);
+    ret->on_host = i->on_host;
     for (size_t k = 0; k < i->layer_count; k++)
         i->layers[k]->holds++;
     return 0;

@@ -39,6 +39,9 @@ struct images_config {
     const char *state;         /* directory */
     bool keep_strays;          /* keep layers without a row: they belong to another database */
     struct unpacker *unpacker; /* must outlive it */
+    /* Removes layers/DIR, faster than the unpacker; false: it cannot.  NULL likewise. */
+    bool (*remove)(void *arg, const char *dir, store_done done, void *done_arg);
+    void *remove_arg;
     struct unpack_limits limits;
     int64_t images_max, jobs_max;
     struct space *space;             /* asked before files are added; NULL: nothing is kept free */
@@ -72,12 +75,33 @@ struct image_use {
     size_t layer_count;
     struct str defaults; /* see image_info; empty for the host image */
     bool aliased;        /* the name was an alias: report the image used */
+    bool on_host;        /* the layers lie on the host image */
+    /* it is a snapshot: its id, and the image below it; NULL: no */
+    const char *snapshot, *base_image;
 };
 /* A plain name means an image of the caller's tenant, or the installation's. */
 CHECKED int images_use(struct images *l, const struct principal *by, struct str ref,
                        struct image_use *ret, struct err *e);
 void images_hold(struct images *l, struct str layer);
 void images_release(struct images *l, struct str layer);
+
+/* --- layers that no archive is: the files of a sandbox (core/snapshot) --- */
+
+/* An empty directory below layers/, to be filled.  "tmp": removed after a crash; any other prefix:
+ * its maker knows it. */
+CHECKED int images_make_dir(struct images *l, const char *prefix, char ret[ID_SIZE], struct err *e);
+void images_drop_dir(struct images *l, const char *dir); /* with all that is in it */
+struct image_layer {
+    const char *dir;    /* of images_make_dir; gone afterwards */
+    const char *digest; /* SHA-256 of its files, in hex */
+    int64_t bytes, entries;
+};
+typedef void (*image_layer_cb)(void *arg, const char *id, const struct err *e);
+/* Makes it a layer that is synced and held once, for the caller; the one of the same content if
+ * there is one already. */
+void images_add_layer(struct images *l, const struct image_layer *y, image_layer_cb done,
+                      void *arg);
+int64_t images_layer_bytes(const struct images *l, struct str layer); /* 0: unknown */
 
 typedef void (*image_cb)(void *arg, struct image *i, const struct err *e);
 /* Sandboxes that use it keep running: their layers stay until the last is removed. */
@@ -108,6 +132,18 @@ struct image_pull_spec {
 CHECKED int image_pull(struct images *l, const struct image_pull_spec *s,
                        const struct principal *by, image_cb done, void *arg, struct image **ret,
                        struct err *e);
+
+/* --- commit --- */
+
+struct image_commit_spec {
+    struct str name;
+    const char *const *layers; /* lowest first: known and held */
+    size_t layer_count;
+    bool on_host;
+    struct str defaults; /* JSON */
+};
+CHECKED int image_from_layers(struct images *l, const struct image_commit_spec *s,
+                              const struct principal *by, image_cb done, void *arg, struct err *e);
 
 /* --- import --- */
 

@@ -31,6 +31,7 @@ struct image {
     int64_t done_bytes, total_bytes, created_ms;
     struct image_job *job; /* while in progress */
     bool removing;
+    bool on_host; /* its layers lie on the host image */
 };
 
 struct images {
@@ -98,7 +99,7 @@ struct layer *layer_by_digest(struct images *l, const char *digest);
 void layer_unneeded(struct images *l, struct layer *y); /* removes it if it is not needed */
 void layers_clear(struct images *l, const char *dir);   /* removes the directory, asynchronously */
 void layers_clear_end(struct images *l);
-CHECKED int layers_make_dir(struct images *l, char ret[ID_SIZE], struct err *e);
+CHECKED int layers_make_dir(struct images *l, const char *prefix, char ret[ID_SIZE], struct err *e);
 CHECKED int layers_find_strays(struct images *l, struct err *e);
 
 /* image_row.c */
@@ -106,6 +107,7 @@ CHECKED int images_load(struct images *l, struct err *e);
 void image_write_event(struct store_tx *tx, const char *type, const struct image *i,
                        const char *actor);
 void image_commit(struct image_job *j, store_done done);
+CHECKED int layer_insert(struct store_tx *tx, const struct layer *y, struct err *e);
 
 /* image_job.c */
 void job_start(struct image_job *j, struct images *l, const char *source,
@@ -129,7 +131,11 @@ bool job_has_layer(struct image_job *j, const char *digest, const char *want_dif
  * see.  Another tenant's layer must be fetched, or its digest alone would give access to its
  * files. */
 bool job_sees_layer(struct image_job *j, const char *digest, const char *want_diff);
-void job_publish(struct image_job *j); /* all layers exist: commits the image */
+void job_publish(struct image_job *j);                    /* all layers exist: commits the image */
+void job_use_layer(struct image_job *j, struct layer *y); /* one that exists */
+/* On a worker thread: describes a directory as the layer, makes it durable, names it. */
+CHECKED int layer_store(const struct images *l, const struct layer *y, const char *dir,
+                        struct err *e);
 
 /* image_file.c: a file, read on libuv's threads and fed to the job's run. */
 struct file_feed;

@@ -253,7 +253,7 @@ int job_unpack(struct image_job *j, enum unpack_mode mode, struct err *e)
                             .events = {.room = on_room, .done = on_unpacked, .arg = j}};
 
     assert(!j->run && !j->dir[0]);
-    if (layers_make_dir(j->l, j->dir, e) < 0)
+    if (layers_make_dir(j->l, "tmp", j->dir, e) < 0)
         return -1;
     if (!j->hash)
         j->hash = sha256_new();
@@ -303,14 +303,19 @@ static struct job_layer *add_layer(struct image_job *j)
     return &j->layers[j->layer_count++];
 }
 
+void job_use_layer(struct image_job *j, struct layer *y)
+{
+    y->holds++;
+    add_layer(j)->layer = y;
+}
+
 bool job_has_layer(struct image_job *j, const char *digest, const char *want_diff)
 {
     struct layer *y = layer_by_digest(j->l, digest);
 
     if (!y || (want_diff && strcmp(want_diff, y->diff_id) != 0))
         return false;
-    y->holds++;
-    add_layer(j)->layer = y;
+    job_use_layer(j, y);
     return true;
 }
 
@@ -359,19 +364,19 @@ struct publish {
     struct err err;
 };
 
-static int write_meta(const struct images *l, const struct job_layer *y, struct err *e)
+static int write_meta(const struct images *l, const struct layer *y, const char *dir, struct err *e)
 {
-    AUTO(mem_free) char *path = xasprintf("%s/layers/%s/meta", l->c.state, y->dir);
+    AUTO(mem_free) char *path = xasprintf("%s/layers/%s/meta", l->c.state, dir);
     AUTO(buf_done) struct buf b = {0};
     struct jw w = {.to = &b};
     int r;
 
     jw_object(&w);
     jw_kint(&w, "version", 1);
-    jw_kc(&w, "digest", y->layer->digest);
-    jw_kc(&w, "diff_id", y->layer->diff_id);
-    jw_kint(&w, "bytes", y->layer->bytes);
-    jw_kint(&w, "entries", y->layer->entries);
+    jw_kc(&w, "digest", y->digest);
+    jw_kc(&w, "diff_id", y->diff_id);
+    jw_kint(&w, "bytes", y->bytes);
+    jw_kint(&w, "entries", y->entries);
     jw_object_end(&w);
     buf_add_char(&b, '\n');
     r = file_replace(path, 0644, buf_str(&b));
@@ -380,10 +385,10 @@ static int write_meta(const struct images *l, const struct job_layer *y, struct 
 
 /* An existing directory of that name is about to be removed: it gets our temporary name, under
  * which it is removed. */
-static int move_layer(const struct images *l, const struct job_layer *y, struct err *e)
+static int move_layer(const struct images *l, const struct layer *y, const char *dir, struct err *e)
 {
-    AUTO(mem_free) char *from = xasprintf("%s/layers/%s", l->c.state, y->dir);
-    AUTO(mem_free) char *to = xasprintf("%s/layers/%s", l->c.state, y->layer->id);
+    AUTO(mem_free) char *from = xasprintf("%s/layers/%s", l->c.state, dir);
+    AUTO(mem_free) char *to = xasprintf("%s/layers/%s", l->c.state, y->id);
 
     if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
         return 0;
@@ -402,6 +407,14 @@ static int sync_layers(const struct images *l, struct err *e)
     return 0;
 }
 
+int layer_store(const struct images *l, const struct layer *y, const char *dir, struct err *e)
+{
+    return write_meta(l, y, dir, e) < 0 || sync_layers(l, e) < 0 || move_layer(l, y, dir, e) < 0 ||
+                   sync_layers(l, e) < 0
+               ? -1
+               : 0;
+}
+
 /* On a worker thread; the job's layers do not change meanwhile. */
 static void publish_work(uv_work_t *req)
 {
@@ -415,13 +428,14 @@ static void publish_work(uv_work_t *req)
         if (!y->dir[0])
             continue;
         fresh = true;
-        if (write_meta(j->l, y, &p->err) < 0)
+        if (write_meta(j->l, y->layer, y->dir, &p->err) < 0)
             return;
     }
     if (!fresh || sync_layers(j->l, &p->err) < 0)
         return;
     for (size_t k = 0; k < j->layer_count; k++)
-        if (j->layers[k].dir[0] && move_layer(j->l, &j->layers[k], &p->err) < 0)
+        if (j->layers[k].dir[0] &&
+            move_layer(j->l, j->layers[k].layer, j->layers[k].dir, &p->err) < 0)
             return;
     (void)sync_layers(j->l, &p->err);
 }

@@ -50,6 +50,8 @@ struct clear {
     struct list link;
     struct images *l;
     struct unpack *run;
+    bool removing; /* by images_config.remove */
+    bool ended;    /* and the registry is closing: its callback frees it */
     char dir[ID_SIZE];
 };
 
@@ -89,6 +91,22 @@ static void layer_cleared(void *arg, const struct unpack_result *r, const struct
     clear_next(l);
 }
 
+static void layer_removed(void *arg, const struct err *e)
+{
+    struct clear *c = arg;
+    struct images *l = c->l;
+
+    if (c->ended) {
+        mem_free(c);
+        return;
+    }
+    if (e->code != ERR_NONE)
+        log_warn("the files of a layer could not be removed; they are removed at the next start",
+                 LOG_C("layer", c->dir), LOG_E(e));
+    clear_free(c);
+    clear_next(l);
+}
+
 static bool is_there(const struct images *l, const char *dir)
 {
     AUTO(mem_free) char *path = xasprintf("%s/layers/%s", l->c.state, dir);
@@ -107,12 +125,15 @@ static void clear_next(struct images *l)
                                 .limits = l->c.limits,
                                 .events = {.done = layer_cleared, .arg = c}};
 
-        if (c->run)
+        if (c->run || c->removing)
             return;
         if (!is_there(l, c->dir)) { /* a run would create it again, with another owner */
             clear_free(c);
             continue;
         }
+        c->removing = l->c.remove && l->c.remove(l->c.remove_arg, c->dir, layer_removed, c);
+        if (c->removing)
+            return;
         if (l->c.unpacker->ops->start(l->c.unpacker, &s, &c->run, &e) == 0)
             return;
         log_warn("the files of a layer could not be removed; they are removed at the next start",
@@ -138,7 +159,13 @@ void layers_clear_end(struct images *l)
 
         if (c->run)
             l->c.unpacker->ops->cancel(c->run);
-        clear_free(c);
+        c->ended = c->removing;
+        if (c->ended) {
+            list_unlink(&c->link);
+            list_init(&c->link);
+        } else {
+            clear_free(c);
+        }
     }
 }
 
@@ -194,11 +221,11 @@ void images_sweep(struct images *l)
         layer_unneeded(l, y);
 }
 
-int layers_make_dir(struct images *l, char ret[ID_SIZE], struct err *e)
+int layers_make_dir(struct images *l, const char *prefix, char ret[ID_SIZE], struct err *e)
 {
     AUTO(mem_free) char *path = NULL;
 
-    id_make("tmp", ret);
+    id_make(prefix, ret);
     path = xasprintf("%s/layers/%s", l->c.state, ret);
     if (mkdir(path, 0711) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "make '%s'", path);

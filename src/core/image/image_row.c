@@ -70,6 +70,7 @@ static const struct column image_column_list[] = {
     HAS(created_ms, COLUMN_INT),
     HAS(owner, COLUMN_CHARS),
     HAS(tenant, COLUMN_CHARS),
+    HAS(on_host, COLUMN_BOOL),
 };
 static struct columns image_columns = {.table = "images",
                                        .list = image_column_list,
@@ -142,11 +143,16 @@ void image_write_event(struct store_tx *tx, const char *type, const struct image
              NULL);
 }
 
+int layer_insert(struct store_tx *tx, const struct layer *y, struct err *e)
+{
+    return columns_save(tx, &layer_columns, y, e);
+}
+
 static int insert_layer(struct store_tx *tx, const struct image *i, size_t k, struct err *e)
 {
     const struct layer *y = i->layers[k];
 
-    if (columns_save(tx, &layer_columns, y, e) < 0)
+    if (layer_insert(tx, y, e) < 0)
         return -1;
     return tx_run(tx,
                   "INSERT INTO image_layers (image, position, layer) VALUES (:image, :at, :layer)",

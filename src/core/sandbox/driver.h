@@ -23,8 +23,10 @@ enum driver_cap {
     DRIVER_CAN_RAW = 16,   /* an interface, if the operator named a bridge */
     DRIVER_LEADS_OUT = 64, /* its network: init leads connections out over the guest protocol */
     DRIVER_RUNS_OCI = 32,  /* by a program of the host with an OCI runtime's command line (runc) */
-    DRIVER_RUNS_TOOLS = 128, /* holt's own tools, such as the unpacker, whatever the default is */
-    DRIVER_HAS_HOSTS = 256,  /* opened once for each host of the settings: core/sandbox/host.h */
+    DRIVER_RUNS_TOOLS = 128,   /* holt's own tools, such as the unpacker, whatever the default is */
+    DRIVER_HAS_HOSTS = 256,    /* opened once for each host of the settings: core/sandbox/host.h */
+    DRIVER_CAN_SNAPSHOT = 512, /* of a stopped sandbox; with DRIVER_CAN_STOP */
+    DRIVER_SNAPSHOTS_LIVE = 1024, /* and of one that runs or is paused */
 };
 
 enum limit_bit { /* limits that are (or are requested to be) enforced */
@@ -51,6 +53,7 @@ struct driver_spec { /* what to make; valid during the call */
     const char *hostname;
     struct str *layers; /* ids, lowest first; none: the host's own /usr ("host" image) */
     size_t layer_count;
+    bool on_host; /* with layers: they lie on the host image */
     struct sandbox_traits traits;
     bool restart;  /* use the upper of an earlier run */
     struct str ca; /* PEM of the authority it trusts; empty: none */
@@ -96,6 +99,22 @@ struct driver_volume {
     bool memory; /* a tmpfs that its sandboxes share */
 };
 
+/* A sandbox's own files as a layer, below layers/ of the state directory. */
+struct driver_snapshot {
+    const char *id;
+    const char *layer; /* its directory exists */
+    enum driver_snapshot_how {
+        DRIVER_COPY, /* its commands stand still meanwhile, as short as possible */
+        DRIVER_MOVE, /* of a stopped one, which has none of its own afterwards; repeatable */
+        DRIVER_HASH, /* of a layer that was moved: only its digest; id may be unknown */
+    } how;
+    int64_t bytes_max; /* of a copy; 0: any */
+};
+struct driver_snapped {
+    int64_t entries, bytes, frozen_us;
+    char digest[65]; /* of the files, in hex; "": not read */
+};
+
 struct driver_found { /* a live sandbox of this installation, at start-up */
     char id[ID_SIZE];
     bool running, confirmed;
@@ -112,6 +131,7 @@ typedef void (*driver_listeners_cb)(void *arg, const struct egress_listeners *l,
                                     const struct err *e);
 typedef void (*driver_capacity_cb)(void *arg, const struct driver_capacity *c, const struct err *e);
 typedef void (*driver_pooled_cb)(void *arg, const struct driver_pooled *p, const struct err *e);
+typedef void (*driver_snapped_cb)(void *arg, const struct driver_snapped *s, const struct err *e);
 typedef void (*driver_list_cb)(void *arg, const struct driver_found *f, size_t n,
                                const struct err *e);
 
@@ -206,6 +226,12 @@ struct driver_ops {
                           void *arg);
     void (*volume_measure)(struct driver *d, const struct driver_volume *v, driver_bytes_cb done,
                            void *arg);
+    /* Removes a layer's directory with all that is in it, whoever owns that; idempotent.  NULL:
+     * holt-unpack does it. */
+    void (*layer_remove)(struct driver *d, const char *id, driver_done done, void *arg);
+    /* With DRIVER_CAN_SNAPSHOT only. */
+    void (*snapshot)(struct driver *d, const struct driver_snapshot *s, driver_snapped_cb done,
+                     void *arg);
 };
 
 struct driver {

@@ -166,6 +166,8 @@ struct sandbox *sandbox_unref(struct sandbox *s)
     mem_free(s->policy_agent);
     mem_free(s->layers);
     mem_free(s->asked_image);
+    mem_free(s->snapshot);
+    mem_free(s->forked);
     sandbox_defaults_done(&s->defaults);
     commands_ops(s)->free_one(s->commands);
     sandboxes_unref(s->all);
@@ -222,6 +224,8 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
         .mount_count = s->mount_count,
         .secrets = s->secrets,
         .secret_count = s->secret_count,
+        .snapshot = text(s->snapshot),
+        .forked_from = text(s->forked),
         .execs_live = (int64_t)s->commands->live,
         .reconnecting = (s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED) &&
                         !sandbox_is_linked(s),

@@ -88,6 +88,8 @@ struct sandbox_info { /* its public state; borrowed until the loop turns */
     size_t mount_count;
     const struct sandbox_secret *secrets;
     size_t secret_count;
+    struct str snapshot;    /* the one its files began as, or were last; empty: none */
+    struct str forked_from; /* the one it was made from; empty: none */
     int64_t execs_live;
     bool reconnecting; /* running, but its init cannot be reached just now */
     bool orphan;       /* it was running without a row: a person decides */
@@ -143,6 +145,14 @@ struct sandboxes *sandboxes_close(struct sandboxes *l);
  * are held.  Right after sandboxes_open; images outlive the registry. */
 struct images;
 void sandboxes_set_images(struct sandboxes *l, struct images *images);
+/* What a sandbox may be made from besides images: snapshots.  use: 1 if the name is none of these;
+ * otherwise as images_use. */
+struct image_use;
+struct sandbox_bases {
+    int (*use)(void *arg, const struct principal *by, struct str ref, struct image_use *ret,
+               struct err *e);
+};
+void sandboxes_set_bases(struct sandboxes *l, const struct sandbox_bases *ops, void *arg);
 /* Receives the questions of policies; reply with sandboxes_answer.  NULL: all are refused. */
 struct egress_question;
 struct sandbox_asker {

@@ -126,6 +126,10 @@ static bool has_command(struct str json)
 static int choose(struct sandboxes *all, const struct principal *by, struct str image,
                   struct image_use *ret, struct err *e)
 {
+    int r = all->bases ? all->bases->use(all->bases_arg, by, image, ret, e) : 1;
+
+    if (r <= 0)
+        return r;
     if (all->images)
         return images_use(all->images, by, image, ret, e);
     *ret = (struct image_use){.id = "host"};
@@ -149,13 +153,18 @@ int sandbox_choose_image(struct sandboxes *all, const struct principal *by,
 void sandbox_set_image(struct sandbox *s, struct str asked, const struct image_use *u)
 {
     /* By the name people know, unless that is an alias of another image. */
-    text_set(&s->image, u->aliased || asked.n == 0 ? str_of(u->id) : asked);
+    text_set(&s->image, u->snapshot                  ? str_of(u->base_image)
+                        : u->aliased || asked.n == 0 ? str_of(u->id)
+                                                     : asked);
     if (u->aliased)
         text_set(&s->asked_image, asked);
     s->layers = u->layer_count > 0 ? xzalloc(u->layer_count * sizeof s->layers[0]) : NULL;
     s->layer_count = u->layer_count;
     for (size_t i = 0; i < u->layer_count; i++)
         (void)snprintf(s->layers[i].id, sizeof s->layers[i].id, "%s", u->layers[i]);
+    s->on_host = u->on_host && u->layer_count > 0;
+    text_set(&s->snapshot, str_of(u->snapshot ? u->snapshot : ""));
+    text_set(&s->forked, str_of(s->snapshot));
     take_defaults(s, u->defaults);
 }
 
@@ -205,4 +214,10 @@ void sandboxes_set_images(struct sandboxes *all, struct images *images)
     for (size_t i = 0; images && i < all->count; i++)
         for (size_t k = 0; k < all->sorted[i]->layer_count; k++)
             images_hold(images, str_of(all->sorted[i]->layers[k].id));
+}
+
+void sandboxes_set_bases(struct sandboxes *all, const struct sandbox_bases *ops, void *arg)
+{
+    all->bases = ops;
+    all->bases_arg = arg;
 }

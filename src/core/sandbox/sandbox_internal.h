@@ -46,6 +46,8 @@ struct sandboxes {
     struct store *store;
     struct timers *timers;
     struct images *images;             /* or NULL: the host image only */
+    const struct sandbox_bases *bases; /* snapshots, by name; or NULL */
+    void *bases_arg;
     struct volumes *volumes;           /* or NULL: none */
     struct secrets *secrets;           /* or NULL: none */
     struct policies *policies;         /* or NULL: none */
@@ -87,6 +89,7 @@ enum sandbox_step {
     STEP_PAUSE,
     STEP_RESUME,
     STEP_STOP,
+    STEP_SNAPSHOT, /* its files are copied, or replaced */
     STEP_DESTROY,
     STEP_COUNT
 };
@@ -151,6 +154,9 @@ struct sandbox {
     size_t secret_count;
     struct sandbox_layer *layers; /* of its image, lowest first; held until it is destroyed */
     size_t layer_count;
+    bool on_host;   /* the layers lie on the host image */
+    char *snapshot; /* what its files began as, or were last: its id; NULL or "": none */
+    char *forked;   /* the one it was made from */
     struct sandbox_defaults defaults; /* of its image */
 
     struct sandbox_commands *commands;
@@ -288,6 +294,8 @@ void sandbox_undo(struct sandbox *s, const struct err *why);
 
 /* --- sandbox_life.c: the other steps --- */
 void sandbox_step_end(struct sandbox *s, const struct err *e);
+/* Why a step cannot begin; 0: it can. */
+CHECKED int sandbox_must_be_free(const struct sandbox *s, const char *what, struct err *e);
 /* The sandbox was changed: calls back when that is stored. */
 void sandbox_changed(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg);
 void sandbox_init_ended(struct sandbox *s, const char *why);

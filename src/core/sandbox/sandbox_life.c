@@ -42,8 +42,7 @@ void sandbox_step_end(struct sandbox *s, const struct err *e)
         sandbox_destroy_now(s);
 }
 
-/* Why a step cannot begin; 0: it can. */
-static int must_be_free(const struct sandbox *s, const char *what, struct err *e)
+int sandbox_must_be_free(const struct sandbox *s, const char *what, struct err *e)
 {
     bool known = s->origin == ORIGIN_SETTLED || s->sm.state == SANDBOX_STOPPED ||
                  s->sm.state == SANDBOX_FAILED;
@@ -96,7 +95,7 @@ static bool start_begin(struct sandbox *s, const char *what, const struct princi
 {
     struct err e = {0};
 
-    if (must_be_free(s, what, &e) < 0 ||
+    if (sandbox_must_be_free(s, what, &e) < 0 ||
         (s->sm.state != SANDBOX_STOPPED && s->sm.state != SANDBOX_FAILED &&
          wrong_state(s, what, &e) < 0)) {
         sandbox_tell(s->all, s, done, arg, &e);
@@ -154,7 +153,7 @@ void sandbox_pause(struct sandbox *s, bool on, const struct principal *by, sandb
     const char *what = on ? "pause" : "resume";
     struct err e = {0};
 
-    if (must_be_free(s, what, &e) == 0 && !is_up(s))
+    if (sandbox_must_be_free(s, what, &e) == 0 && !is_up(s))
         wrong_state(s, what, &e);
     else if (e.code == ERR_NONE && !(ops(s)->caps & DRIVER_CAN_PAUSE))
         err_set(&e, ERR_UNSUPPORTED, 0, "runtime '%s' cannot pause", s->runtime);
@@ -258,7 +257,7 @@ void sandbox_stop(struct sandbox *s, int64_t grace_ms, bool force, const struct 
             timer_set(s->all->timers, &s->timer, TIMER_SOON, stop_late);
         return;
     }
-    if (must_be_free(s, "stop", &e) == 0 && !is_up(s) && s->sm.state != SANDBOX_STOPPED)
+    if (sandbox_must_be_free(s, "stop", &e) == 0 && !is_up(s) && s->sm.state != SANDBOX_STOPPED)
         wrong_state(s, "stop", &e);
     else if (e.code == ERR_NONE && !(ops(s)->caps & DRIVER_CAN_STOP)) {
         err_set(&e, ERR_UNSUPPORTED, 0, "runtime '%s' cannot keep the files of sandbox '%s'",
@@ -308,8 +307,10 @@ void sandbox_init_ended(struct sandbox *s, const char *why)
         return;
     }
     if (step_is(s, STEP_STOP) || step_is(s, STEP_DESTROY) || !is_up(s))
-        return;          /* that is what was wanted */
-    if (is_pausing(s)) { /* whoever waits for that hears of it below: a callback may act */
+        return; /* that is what was wanted */
+    if (is_pausing(s) ||
+        step_is(s,
+                STEP_SNAPSHOT)) { /* whoever waits for that hears of it below: a callback may act */
         err_set(&e, ERR_CONFLICT, 0, "sandbox '%s': %s", s->id, why);
         sm_move(&s->step, STEP_NONE);
     }
@@ -408,7 +409,7 @@ void sandbox_destroy(struct sandbox *s, const struct principal *by, sandbox_cb d
         return;
     }
     if (!s->driver) { /* it may be alive: without its runtime that is unknown */
-        must_be_free(s, "destroy", &none);
+        (void)!sandbox_must_be_free(s, "destroy", &none);
         sandbox_tell(s->all, s, done, arg, &none);
         return;
     }
@@ -496,7 +497,7 @@ void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const str
     bool rename = c->name.n > 0 && !str_eq_c(c->name, s->name);
 
     if (sandbox_is_leaving(s))
-        must_be_free(s, "change", &e);
+        (void)!sandbox_must_be_free(s, "change", &e);
     else if (rename && sandbox_name_check(s->all, s, str_of(s->owner), c->name, &e) < 0)
         err_wrap(&e, "change sandbox '%s'", s->id);
     else if ((c->given.ttl_ms && c->traits.ttl_ms < 0) ||

@@ -190,6 +190,7 @@ static void ask_driver(struct sandbox *s, bool restart)
         .hostname = s->name && *s->name ? s->name : s->id,
         .layers = layers,
         .layer_count = s->layer_count,
+        .on_host = s->on_host,
         .traits = s->traits,
         .restart = restart,
         .ca = proxied && s->all->authority ? buf_str(&s->all->authority->cert) : STR(""),

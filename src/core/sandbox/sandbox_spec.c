@@ -58,6 +58,9 @@ void sandbox_put_spec(struct jw *w, const struct sandbox *s)
     put_pairs(w, "labels", s->labels, s->label_count);
     put_mounts(w, s);
     sandbox_put_layers(w, s);
+    jw_kbool(w, "on_host", s->on_host);
+    jw_kc(w, "snapshot", s->snapshot ? s->snapshot : "");
+    jw_kc(w, "forked_from", s->forked ? s->forked : "");
 }
 
 void sandbox_spec_text(const struct sandbox *s, struct buf *to)
@@ -178,6 +181,9 @@ int sandbox_get_spec(struct sandbox *s, struct str text, struct err *e)
     get_mounts(s, json_object_get(o, "mounts"));
     sandbox_get_secrets(s, json_object_get(o, "secrets"));
     sandbox_get_layers(s, json_object_get(o, "layers"));
+    s->on_host = json_flag(o, "on_host");
+    text_set(&s->snapshot, json_text(o, "snapshot"));
+    text_set(&s->forked, json_text(o, "forked_from"));
     text_set(&s->asked_image, json_text(o, "asked_image"));
     sandbox_get_defaults(s, json_object_get(o, "defaults"));
     return 0;

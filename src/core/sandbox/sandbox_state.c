@@ -28,12 +28,14 @@ _Static_assert(ARRAY_LEN(sandbox_states) == SANDBOX_STATE_COUNT, "a state withou
 /* none ─▶ any of the others ─▶ none: a step begins at rest, so that no two are under way. */
 static const struct sm_state step_states[] = {
     [STEP_NONE] = {"none", SM_TO(STEP_CREATE) | SM_TO(STEP_START) | SM_TO(STEP_PAUSE) |
-                               SM_TO(STEP_RESUME) | SM_TO(STEP_STOP) | SM_TO(STEP_DESTROY)},
+                               SM_TO(STEP_RESUME) | SM_TO(STEP_STOP) | SM_TO(STEP_SNAPSHOT) |
+                               SM_TO(STEP_DESTROY)},
     [STEP_CREATE] = {"create", SM_TO(STEP_NONE)},
     [STEP_START] = {"start", SM_TO(STEP_NONE)},
     [STEP_PAUSE] = {"pause", SM_TO(STEP_NONE)},
     [STEP_RESUME] = {"resume", SM_TO(STEP_NONE)},
     [STEP_STOP] = {"stop", SM_TO(STEP_NONE)},
+    [STEP_SNAPSHOT] = {"snapshot", SM_TO(STEP_NONE)},
     [STEP_DESTROY] = {"destroy", SM_TO(STEP_NONE)},
 };
 _Static_assert(ARRAY_LEN(step_states) == STEP_COUNT, "a step without a row");
@@ -97,6 +99,9 @@ static void step_moved(struct sm *m, int from)
         assert(s->sm.state == SANDBOX_PAUSED);
         break;
     case STEP_STOP:
+        assert(is_up(s) || s->sm.state == SANDBOX_STOPPED || s->sm.state == SANDBOX_FAILED);
+        break;
+    case STEP_SNAPSHOT:
         assert(is_up(s) || s->sm.state == SANDBOX_STOPPED || s->sm.state == SANDBOX_FAILED);
         break;
     case STEP_NONE:

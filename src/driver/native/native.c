@@ -46,6 +46,7 @@ static int mount_kind(struct str kind, uint8_t *ret, struct err *e)
         [SPAWN_MOUNT_TMPFS] = "tmpfs",   [SPAWN_MOUNT_VOLUME] = "volume",
         [SPAWN_MOUNT_SHARED] = "shared", [SPAWN_MOUNT_HOST] = "host",
         [SPAWN_MOUNT_LAYER] = "layer",   [SPAWN_MOUNT_OWN] = "own",
+        [SPAWN_MOUNT_BASE] = "base",     [SPAWN_MOUNT_UPPER] = "upper",
     };
 
     for (size_t i = 0; i < SPAWN_MOUNT_COUNT; i++) {
@@ -89,6 +90,7 @@ static uint32_t flags_of(const struct driver_spec *s)
         {t->reach == SANDBOX_REACHES_PROXY, SPAWN_NETWORK},
         {t->reach == SANDBOX_REACHES_RAW, SPAWN_RAW},
         {!t->memory_upper, SPAWN_UPPER_DISK},
+        {s->on_host, SPAWN_ON_HOST},
     };
     uint32_t all = 0;
 
@@ -293,6 +295,17 @@ void native_volume_remove(struct driver *d, const struct driver_volume *v, drive
     call_ask(c, &m);
 }
 
+void native_layer_remove(struct driver *d, const char *id, driver_done done, void *arg)
+{
+    struct call *c = call_new(native_of(d), SPAWN_DISCARD, NULL, arg);
+    struct spawn_msg m = {0};
+
+    c->finish = call_finish_done;
+    c->cb.done = done;
+    m.u.discard = (struct spawn_discard){str_of(id), SPAWN_DISCARD_LAYER};
+    call_ask(c, &m);
+}
+
 static void finish_bytes(struct call *c, const struct spawn_msg *m)
 {
     bool fits = m && m->type == SPAWN_MEASURED;
@@ -312,6 +325,43 @@ void native_volume_measure(struct driver *d, const struct driver_volume *v, driv
     c->cb.bytes = done;
     m.u.measure = (struct spawn_measure){
         str_of(c->id), (uint8_t)(v->memory ? SPAWN_MOUNT_SHARED : SPAWN_MOUNT_VOLUME)};
+    call_ask(c, &m);
+}
+
+/* ---- snapshots ---- */
+
+static void finish_snapped(struct call *c, const struct spawn_msg *m)
+{
+    struct driver_snapped s = {0};
+
+    if (m && m->type == SPAWN_SNAPSHOTTED) {
+        s = (struct driver_snapped){.entries = (int64_t)m->u.snapshotted.entries,
+                                    .bytes = (int64_t)m->u.snapshotted.bytes,
+                                    .frozen_us = (int64_t)m->u.snapshotted.frozen_us};
+        (void)snprintf(s.digest, sizeof s.digest, STR_FMT, STR_ARG(m->u.snapshotted.digest));
+    } else if (c->h.err.code == ERR_NONE) {
+        (void)err_set(&c->h.err, ERR_INTERNAL, 0, "holt-spawn sent an unexpected reply");
+    }
+    c->cb.snapped(c->arg, &s, &c->h.err);
+}
+
+void native_snapshot(struct driver *d, const struct driver_snapshot *s, driver_snapped_cb done,
+                     void *arg)
+{
+    static const uint8_t modes[] = {[DRIVER_COPY] = SPAWN_SNAPSHOT_COPY,
+                                    [DRIVER_MOVE] = SPAWN_SNAPSHOT_MOVE,
+                                    [DRIVER_HASH] = SPAWN_SNAPSHOT_HASH};
+    struct call *c = call_new(native_of(d), SPAWN_SNAPSHOT, s->id, arg);
+    struct spawn_msg m = {0};
+
+    c->finish = finish_snapped;
+    c->cb.snapped = done;
+    m.u.snapshot = (struct spawn_snapshot){.id = str_of(c->id),
+                                           .layer = str_of(s->layer),
+                                           .mode = modes[s->how],
+                                           .bytes_max = (uint64_t)s->bytes_max};
+    if (s->how == DRIVER_COPY)
+        c->h.flags |= HELPER_ONCE; /* half a copy is in the way of another */
     call_ask(c, &m);
 }
 
@@ -580,7 +630,7 @@ const struct driver_ops driver_native = {
     .name = "native",
     .strength = 2,
     .caps = DRIVER_CAN_PAUSE | DRIVER_CAN_STOP | DRIVER_ISOLATES | DRIVER_CAN_RELAY |
-            DRIVER_CAN_RAW | DRIVER_RUNS_TOOLS,
+            DRIVER_CAN_RAW | DRIVER_RUNS_TOOLS | DRIVER_CAN_SNAPSHOT | DRIVER_SNAPSHOTS_LIVE,
     .open = native_open,
     .pool = native_pool,
     NATIVE_OPS,

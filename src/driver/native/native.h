@@ -57,6 +57,7 @@ struct call {
         driver_list_cb list;
         driver_listeners_cb listeners;
         driver_pooled_cb pooled;
+        driver_snapped_cb snapped;
     } cb;
 };
 
@@ -102,9 +103,13 @@ void native_volume_remove(struct driver *d, const struct driver_volume *v, drive
                           void *arg);
 void native_volume_measure(struct driver *d, const struct driver_volume *v, driver_bytes_cb done,
                            void *arg);
+void native_layer_remove(struct driver *d, const char *id, driver_done done, void *arg);
+void native_snapshot(struct driver *d, const struct driver_snapshot *s, driver_snapped_cb done,
+                     void *arg);
 #define NATIVE_OPS                                                                                 \
     .close = native_close, .enforces = native_enforces, .create = native_create,                   \
     .confirm = native_confirm, .connect = native_connect, .kill = native_kill,                     \
     .remove = native_remove, .pause = native_pause, .stats = native_stats, .ooms = native_ooms,    \
     .listen = native_listen, .list = native_list_own, .adopt = native_adopt,                       \
-    .volume_remove = native_volume_remove, .volume_measure = native_volume_measure
+    .volume_remove = native_volume_remove, .volume_measure = native_volume_measure,                \
+    .layer_remove = native_layer_remove, .snapshot = native_snapshot

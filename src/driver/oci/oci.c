@@ -8,7 +8,7 @@
 
 #define CAPS                                                                                       \
     (DRIVER_CAN_PAUSE | DRIVER_CAN_STOP | DRIVER_ISOLATES | DRIVER_CAN_RELAY | DRIVER_CAN_RAW |    \
-     DRIVER_RUNS_OCI)
+     DRIVER_RUNS_OCI | DRIVER_CAN_SNAPSHOT)
 
 /* holt-spawn says why one does not work, at the first create; that it is not installed is known
  * here, for lists and choices. */
@@ -28,13 +28,18 @@ static int oci_open(const struct driver_config *c, struct driver **ret, struct e
 
 /* The weakest first: with namespaces alone a program of others adds to native nothing but itself;
  * a kernel of its own is between a command and the host's. */
-#define ROW(runtime, how_strong)                                                                   \
-    const struct driver_ops driver_##runtime = {                                                   \
-        .name = #runtime, .caps = CAPS, .strength = how_strong, .open = oci_open, NATIVE_OPS}
+/* One with a kernel of its own keeps changes in it, and its commands are in no cgroup of ours: only
+ * its stopped sandboxes have a state on disk. */
+#define ROW(runtime, how_strong, more_caps)                                                        \
+    const struct driver_ops driver_##runtime = {.name = #runtime,                                  \
+                                                .caps = CAPS | (more_caps),                        \
+                                                .strength = how_strong,                            \
+                                                .open = oci_open,                                  \
+                                                NATIVE_OPS}
 
-ROW(runc, 1);
-ROW(crun, 1);
-ROW(runsc, 3);
+ROW(runc, 1, DRIVER_SNAPSHOTS_LIVE);
+ROW(crun, 1, DRIVER_SNAPSHOTS_LIVE);
+ROW(runsc, 3, 0);
 
 /* ---- those of the operator ---- */
 

@@ -1,5 +1,5 @@
 /* sha256: SHA-256 (FIPS 180-4), without libcrypto. */
-#include "unpack/sha256.h"
+#include "base/sha256.h"
 
 /* clang-format off */
 static const uint32_t k[64] = { /* FIPS 180-4, 4.2.2 */

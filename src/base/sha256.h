@@ -1,4 +1,5 @@
-/* sha256: FIPS 180-4, implemented here: this program is static and small, libcrypto is neither. */
+/* sha256: FIPS 180-4, implemented here for our static and small programs: libcrypto is neither.
+ * holtd uses proto/digest.h. */
 #pragma once
 
 #include "base/str.h"
