@@ -273,7 +273,7 @@ static void keep_spec(struct tool *t, const struct tool_spec *s)
 
 struct tool *tool_start(struct sandboxes *l, const struct tool_spec *s)
 {
-    const struct pair label = {STR("holt.internal"), str_of(s->name)};
+    const struct pair label = {STR(TOOL_LABEL), str_of(s->name)};
     struct tool *t = xzalloc(sizeof *t);
 
     assert(s->argc > 0 && s->argc <= ARGS_MAX && s->file_count <= FILES_MAX);

@@ -7,6 +7,8 @@
 
 #include "core/sandbox/sandbox.h"
 
+#define TOOL_LABEL "holt.internal" /* of its sandbox; the value is the spec's name */
+
 struct tool_file {      /* created before the program starts */
     struct str path;    /* inside the sandbox */
     struct str content; /* borrowed until done or cancel */

@@ -93,7 +93,8 @@ void stage_begin(struct task *t);            /* task_stage.c */
 void place_begin(struct task *t);            /* task_place.c */
 struct sandbox *place_found(struct task *t); /* with a reference; NULL: it has none */
 struct sandbox *place_made(struct task *t);  /* made for it, also by an earlier holtd; or NULL */
-void agent_begin(struct task *t);            /* task_run.c */
+struct sandbox *place_clone_left(struct task *t); /* by a killed holtd; or NULL */
+void agent_begin(struct task *t);                 /* task_run.c */
 void agent_follow(struct task *t);
 void task_stop(struct task *t);     /* ends what is under way, for a cancel */
 void task_let_go(struct task *t);   /* holtd stops: lets everything go */

@@ -82,8 +82,7 @@ struct sandbox *place_found(struct task *t)
     return sandbox_ref(s);
 }
 
-/* Made by this task before holtd was killed. */
-struct sandbox *place_made(struct task *t)
+static struct sandbox *find_labelled(struct task *t, const char *key, const char *value)
 {
     struct principal by = task_principal(t);
     struct sandboxes *all = t->all->c.sandboxes;
@@ -92,10 +91,20 @@ struct sandbox *place_made(struct task *t)
     for (struct sandbox *s = sandbox_next(all, &by, STR("")); s;
          s = sandbox_next(all, &by, str_of(i.id))) {
         sandbox_info(s, &i);
-        if (has_label(&i, LABEL_TASK, t->id) && !i.destroying)
+        if (has_label(&i, key, value) && !i.destroying)
             return s;
     }
     return NULL;
+}
+
+struct sandbox *place_made(struct task *t)
+{
+    return find_labelled(t, LABEL_TASK, t->id);
+}
+
+struct sandbox *place_clone_left(struct task *t)
+{
+    return find_labelled(t, TOOL_LABEL, t->key);
 }
 
 /* --- the workspace inside --- */

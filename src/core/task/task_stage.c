@@ -132,7 +132,7 @@ static void clone_into(struct task *t, struct volume *v)
     stage_env(t, STR(INBOX_OF_CLONE), env);
     t->busy = true;
     t->tool = tool_start(t->all->c.sandboxes,
-                         &(struct tool_spec){.name = "task-clone",
+                         &(struct tool_spec){.name = t->key, /* to be found again */
                                              .argv = argv,
                                              .argc = ARRAY_LEN(argv),
                                              .env = env,
@@ -174,12 +174,29 @@ static void volume_made(void *arg, struct named *n, const struct err *e)
         clone_into(t, v);
 }
 
+/* It would hold the volume until its own end. */
+static void clone_removed(void *arg, struct sandbox *s, const struct err *e)
+{
+    struct task *t = arg;
+
+    (void)s, (void)e;
+    t->busy = false;
+    if (!task_stops(t))
+        stage_begin(t);
+}
+
 void stage_begin(struct task *t)
 {
     struct principal by = task_principal(t);
+    struct sandbox *left = place_clone_left(t);
     struct volume *v = own_volume(t);
     struct err e = {0};
 
+    if (left) {
+        t->busy = true;
+        sandbox_destroy(left, &by, clone_removed, t);
+        return;
+    }
     t->s = sandbox_unref(t->s);
     t->s = place_found(t);
     if (t->s && t->borrowed) {
