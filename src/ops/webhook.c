@@ -13,7 +13,9 @@ const char *const op_delivery_states[] = {"delivered", "failing", "dead", NULL};
 
 #define WEBHOOK_REPLY \
     REPLY("id", OP_STR, "The webhook's id.", .example = "wh_01k4r8w2m9h5t7c3xqvd"), \
-    REPLY("url", OP_STR, "The receiver.", .example = "https://chat.example.org/hook"), \
+    REPLY("url", OP_STR, "The receiver; null: a command.", .nullable = true, .example = "https://chat.example.org/hook"), \
+    REPLY("command", OP_STR, "The command that gets each event on its standard input; null: a URL.", .nullable = true, .example = "curl -d @- https://chat.example.org/x"), \
+    REPLY("allow", OP_LIST, "The hosts that command may reach.", .example = "chat.example.org"), \
     REPLY("types", OP_LIST, "The types of events that it gets; empty: all.", .example = "approval.*"), \
     REPLY("done_seq", OP_INT, "The last event that was delivered or given up.", .example = "42"), \
     REPLY("created_by", OP_STR, "The principal that created it.", .example = "token/tk_01k4r8w2m9h5t7c3xqvd"), \
@@ -24,12 +26,16 @@ static const struct op_field new_webhook_reply[] = {
     REPLY("secret", OP_STR, "The key of its signatures, shown only now.", .secret = true, .example = "0000000000000000000000000000000000000000000000000000000000000000"),
 };
 static const struct op_field webhook_add_fields[] = {
-    FIELD(struct webhook_add_in, url, OP_STR, .required = true, .positional = true, .min = 8, .max = 2048, .example = "https://chat.example.org/hook",
+    FIELD(struct webhook_add_in, url, OP_STR, .positional = true, .min = 8, .max = 2048, .example = "https://chat.example.org/hook",
           .text = "The receiver; the setting webhook_hosts must allow its host."),
+    FIELD(struct webhook_add_in, command, OP_STR, .min = 1, .max = 4096, .example = "curl -d @- https://chat.example.org/x",
+          .text = "Instead of a URL: a command for /bin/sh in a throw-away sandbox of the host image, with the event's JSON on its standard input. "
+                  "It may take 30 seconds; an exit status other than 0 is a failure."),
+    FIELD(struct webhook_add_in, allow, OP_LIST, .max = 64, .example = "chat.example.org", .text = "Hosts that the command may reach. Default: none."),
     FIELD(struct webhook_add_in, types, OP_LIST, .max = 32, .example = "approval.*", .text = "Only events of these types. Default: all changes."),
 };
 const struct op op_webhook_add = {
-    .name = "webhook.add", .group = "webhook", .text = "Send events to a URL, signed, from now on.",
+    .name = "webhook.add", .group = "webhook", .text = "Send events to a URL, signed, or to a command, from now on.",
     .method = "POST", .path = WEBHOOKS, .verb = "webhook add", .perm = PERM_ADMIN, .status = 201,
     IN(webhook_add_fields, struct webhook_add_in), OUT(new_webhook_reply, "NewWebhook"),
 };
@@ -41,7 +47,7 @@ const struct op op_webhook_list = {
     .name = "webhook.list", .group = "webhook", .text = "List the webhooks, oldest first.",
     .method = "GET", .path = WEBHOOKS, .verb = "webhook ls", .perm = PERM_ADMIN,
     IN(webhook_list_fields, struct webhook_list_in), .reply = OP_REPLY_LIST, OUT(webhook_reply, "Webhook"), .items = "webhooks",
-    .columns = "id,url,types,done_seq,created_at",
+    .columns = "id,url,command,types,done_seq,created_at",
 };
 static const struct op_field webhook_id_fields[] = {WEBHOOK_ID(struct webhook_id_in)};
 const struct op op_webhook_remove = {
@@ -64,8 +70,9 @@ static const struct op_field delivery_reply[] = {
     REPLY("type", OP_STR, "Its type.", .example = "approval.created"),
     REPLY("state", OP_CHOICE, "'failing': it is tried again; 'dead': it was given up.", .choices = op_delivery_states, .example = "delivered"),
     REPLY("attempts", OP_INT, "Number of attempts.", .example = "1"),
-    REPLY("status", OP_INT, "Status of the last reply; 0: none.", .example = "200"),
+    REPLY("status", OP_INT, "Status of the last reply; 0: none. Of a command its exit status.", .example = "200"),
     REPLY("error", OP_STR, "Why the last attempt failed; empty: it did not."),
+    REPLY("output", OP_STR, "What the command printed, 8 KiB at most; empty for a URL."),
     REPLY("at", OP_TIME, "When the last attempt ended.", TIME_EXAMPLE),
 };
 static const struct op_field webhook_deliveries_fields[] = {

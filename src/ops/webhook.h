@@ -6,8 +6,8 @@
 extern const char *const op_delivery_states[]; /* in the order of enum delivery_state */
 
 struct webhook_add_in {
-    struct str url;
-    struct op_list types;
+    struct str url, command;
+    struct op_list types, allow;
 };
 struct webhook_list_in {
     struct str cursor;

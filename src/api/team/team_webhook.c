@@ -8,7 +8,10 @@ static void write_webhook(struct jw *w, const struct webhook *h, const char *sec
 {
     jw_object(w);
     jw_kstr(w, "id", h->id);
-    jw_kstr(w, "url", h->url);
+    jw_ktext(w, "url", h->url);
+    jw_ktext(w, "command", h->command);
+    jw_key(w, "allow");
+    team_write_tags(w, h->allow);
     jw_key(w, "types");
     team_write_tags(w, h->types);
     jw_kint(w, "done_seq", h->done_seq);
@@ -24,7 +27,10 @@ static int prepare_add(struct team_call *c, struct request *r, struct err *e)
 {
     const struct webhook_add_in *in = c->in;
 
-    if (webhooks_check_url(r->api, in->url, e) < 0)
+    if ((in->url.n > 0) == (in->command.n > 0))
+        return err_set(e, ERR_INVALID, 0, "a webhook needs 'url' or 'command', and not both");
+    if (in->url.n > 0 ? webhooks_check_url(r->api, in->url, e) < 0
+                      : webhooks_check_command(in->types.n, e) < 0)
         return -1;
     c->key = arena_str(&c->arena, webhooks_key(r->api));
     c->head_seq = events_head(r->api->c.events, NULL);
@@ -34,13 +40,16 @@ static int prepare_add(struct team_call *c, struct request *r, struct err *e)
 static int webhook_add_op(struct team_call *c, struct err *e)
 {
     const struct webhook_add_in *in = c->in;
-    struct webhook h = {.url = in->url, .done_seq = c->head_seq};
+    struct webhook h = {.url = in->url.p ? in->url : STR(""),
+                        .command = in->command.p ? in->command : STR(""),
+                        .done_seq = c->head_seq};
     char secret[WEBHOOK_SECRET];
 
-    if (team_list_tags(c, in->types, &h.types, e) < 0 || webhook_add(&c->t, &h, e) < 0)
+    if (team_list_tags(c, in->types, &h.types, e) < 0 ||
+        team_list_tags(c, in->allow, &h.allow, e) < 0 || webhook_add(&c->t, &h, e) < 0)
         return -1;
     webhook_secret(c->key, h.id, secret);
-    write_webhook(&c->w, &h, secret);
+    write_webhook(&c->w, &h, h.url.n > 0 ? secret : "");
     return 0;
 }
 
@@ -87,6 +96,7 @@ static int webhook_deliveries_op(struct team_call *c, struct err *e)
         jw_kint(&c->w, "attempts", d->attempts);
         jw_kint(&c->w, "status", d->status);
         jw_kstr(&c->w, "error", d->error);
+        jw_kstr(&c->w, "output", d->output);
         jw_ktime(&c->w, "at", d->at_ms);
         jw_object_end(&c->w);
     }

@@ -9,6 +9,8 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/utf8.h"
+#include "core/exec/tool.h"
 #include "core/keyfile.h"
 #include "core/notify/webhook.h"
 #include "net/client.h"
@@ -25,6 +27,10 @@
 #define CONNECT_MS 5000
 #define TOTAL_MS 15000
 #define KEY_BYTES 32
+#define COMMAND_MS 30000
+#define COMMAND_MEMORY (256LL << 20)
+#define COMMAND_PIDS 64
+#define OUTPUT_MAX 8192
 
 struct hook { /* one webhook */
     struct list link;
@@ -36,6 +42,8 @@ struct hook { /* one webhook */
     char type[64];
     int64_t seq, attempts, at_ms; /* at_ms: of the next attempt, clock_mono_ms */
     struct client *client;
+    struct tool *tool; /* the run of a command */
+    size_t given;      /* bytes of the event that it has taken */
     int status;
     bool stuck, resume, seen;
 };
@@ -173,7 +181,8 @@ static void result_stored(void *arg, const struct err *e)
     mem_free(r);
 }
 
-static void store_result(const struct hook *h, enum delivery_state state, const char *error)
+static void store_result(const struct hook *h, enum delivery_state state, const char *error,
+                         struct str output)
 {
     struct result *r = xzalloc(sizeof *r);
 
@@ -181,6 +190,7 @@ static void store_result(const struct hook *h, enum delivery_state state, const 
     r->d = (struct delivery){.webhook = arena_str(&r->arena, h->w.id),
                              .type = arena_str(&r->arena, str_of(h->type)),
                              .error = arena_str(&r->arena, str_of(error)),
+                             .output = arena_str(&r->arena, output),
                              .seq = h->seq,
                              .attempts = h->attempts,
                              .status = h->status,
@@ -195,6 +205,8 @@ static void hook_free(struct hook *h)
         client_cancel(h->client);
         return;
     }
+    if (h->tool)
+        tool_cancel(h->tool);
     buf_done(&h->body);
     arena_done(&h->arena);
     mem_free(h);
@@ -221,11 +233,15 @@ static void on_body(struct client *c, struct str part)
     client_consume(c, part.n); /* what a receiver says does not matter */
 }
 
-static void attempt_ended(struct hook *h, const char *error)
+static void attempt_ended(struct hook *h, bool ok, const char *error, struct str output)
 {
-    bool ok = h->status >= 200 && h->status < 300, dead = !ok && h->attempts >= ATTEMPTS;
+    bool dead = !ok && h->attempts >= ATTEMPTS;
 
-    store_result(h, ok ? DELIVERY_DONE : dead ? DELIVERY_DEAD : DELIVERY_FAILING, ok ? "" : error);
+    store_result(h,
+                 ok     ? DELIVERY_DONE
+                 : dead ? DELIVERY_DEAD
+                        : DELIVERY_FAILING,
+                 ok ? "" : error, output);
     if (ok || dead) {
         if (dead)
             log_warn("a webhook gave an event up", LOG_S("webhook", h->w.id),
@@ -252,11 +268,83 @@ static void on_closed(struct client *c, const struct err *e)
         (void)snprintf(error, sizeof error, "the receiver replied %d", h->status);
     else
         (void)snprintf(error, sizeof error, "%s", e->msg);
-    attempt_ended(h, error);
+    attempt_ended(h, h->status >= 200 && h->status < 300, error, STR(""));
     if (h->resume) {
         h->resume = false;
         subscription_resume(h->sub);
     }
+}
+
+/* --- one run of a command --- */
+
+static void command_room(void *arg)
+{
+    struct hook *h = arg;
+
+    h->given += tool_write(h->tool, str_skip(buf_str(&h->body), h->given));
+    if (h->given == buf_len(&h->body))
+        tool_eof(h->tool);
+}
+
+static void command_done(void *arg, const struct tool_result *r, const struct err *e)
+{
+    struct hook *h = arg;
+    AUTO(buf_done) struct buf output = {0};
+    char error[300];
+
+    h->tool = NULL;
+    h->status = r->exit_code;
+    (void)utf8_replace(&output, r->out, true);
+    (void)utf8_replace(&output, r->err, true);
+    if (e->code != ERR_NONE)
+        (void)snprintf(error, sizeof error, "%s", e->msg);
+    else if (r->timed_out)
+        (void)snprintf(error, sizeof error, "the command took more than %d s", COMMAND_MS / 1000);
+    else
+        (void)snprintf(error, sizeof error, "the command ended with status %d", r->exit_code);
+    attempt_ended(h, e->code == ERR_NONE && !r->timed_out && r->exit_code == 0, error,
+                  buf_str(&output));
+    if (h->resume) {
+        h->resume = false;
+        subscription_resume(h->sub);
+    }
+}
+
+static void put_network(struct str allow, struct buf *to)
+{
+    struct jw w = {.to = to};
+
+    jw_object(&w);
+    jw_kc(&w, "mode", allow.n > 0 ? "allowlist" : "none");
+    jw_key(&w, "allow");
+    team_write_tags(&w, allow);
+    jw_object_end(&w);
+}
+
+static void run_command(struct hook *h)
+{
+    const struct str argv[] = {STR("/bin/sh"), STR("-c"), h->w.command};
+    const struct pair env[] = {{STR("HOLT_EVENT"), str_of(h->type)}};
+    AUTO(buf_done) struct buf network = {0};
+
+    if (h->w.allow.n > 0)
+        put_network(h->w.allow, &network);
+    h->given = 0;
+    h->tool = tool_start(h->all->api->c.sandboxes,
+                         &(struct tool_spec){
+                             .name = "notify",
+                             .argv = argv,
+                             .argc = ARRAY_LEN(argv),
+                             .env = env,
+                             .env_count = ARRAY_LEN(env),
+                             .network = h->w.allow.n > 0 ? buf_str(&network) : STR("none"),
+                             .limits = {.memory_bytes = COMMAND_MEMORY, .pids = COMMAND_PIDS},
+                             .time_ms = COMMAND_MS,
+                             .output_max = OUTPUT_MAX / 2,
+                             .takes_input = true,
+                             .events = {.room = command_room, .done = command_done, .arg = h},
+                         });
+    command_room(h);
 }
 
 static void attempt(struct hook *h)
@@ -267,17 +355,30 @@ static void attempt(struct hook *h)
 
     h->attempts++;
     h->status = 0;
+    if (h->w.command.n > 0) {
+        run_command(h);
+        return;
+    }
     sign(&headers, h->all, h->w.id, h->type, h->seq, buf_str(&h->body));
     if (send_to(h->all, h->w.url, &headers, buf_str(&h->body), &ops, h, &h->client, &e) < 0)
-        attempt_ended(h, e.msg);
+        attempt_ended(h, false, e.msg, STR(""));
 }
 
 /* --- events --- */
+
+/* The sandbox of a command makes events itself: it would run for ever. */
+static bool is_of_its_own(const struct event *ev)
+{
+    return (str_starts(ev->object, STR("sandbox/")) || str_starts(ev->object, STR("exec/"))) &&
+           (str_eq_c(ev->actor, "system") || str_starts(ev->actor, STR("sandbox/")));
+}
 
 static bool wants(const struct hook *h, const struct event *ev)
 {
     struct str types = h->w.types;
 
+    if (h->w.command.n > 0 && is_of_its_own(ev))
+        return false;
     if (types.n == 0)
         return true;
     while (types.n > 0)
@@ -319,6 +420,8 @@ static void hook_start(struct webhooks *all, const struct webhook *w)
     h->w = (struct webhook){.id = arena_str(&h->arena, w->id),
                             .url = arena_str(&h->arena, w->url),
                             .types = arena_str(&h->arena, w->types),
+                            .command = arena_str(&h->arena, w->command),
+                            .allow = arena_str(&h->arena, w->allow),
                             .done_seq = w->done_seq};
     list_push(&all->hooks, &h->link);
     h->sub = events_subscribe(all->api->c.events,
@@ -342,7 +445,7 @@ void webhooks_tick(struct api *a)
         if (h->resume || h->stuck) {
             h->resume = h->stuck = false;
             subscription_resume(h->sub);
-        } else if (h->at_ms > 0 && h->at_ms <= now && !h->client) {
+        } else if (h->at_ms > 0 && h->at_ms <= now && !h->client && !h->tool) {
             h->at_ms = 0;
             attempt(h);
         }
@@ -512,6 +615,14 @@ void webhooks_close(struct api *a)
     a->webhooks = NULL;
 }
 
+int webhooks_check_command(size_t types, struct err *e)
+{
+    if (types > 0)
+        return 0;
+    err_set(e, ERR_INVALID, 0, "field 'types': a command needs the types of its events");
+    return err_hint(e, "approval.* is a whole kind");
+}
+
 struct str webhooks_key(const struct api *a)
 {
     return str_of(a->webhooks->key);
@@ -564,6 +675,12 @@ void webhook_test_run(struct request *r)
     if (!h) {
         err_set(&e, ERR_NOT_FOUND, 0, "there is no webhook '" STR_FMT "'", STR_ARG(in->id));
         err_hint(&e, "holt webhook ls lists those there are");
+        request_fail(r, &e);
+        return;
+    }
+    if (h->w.command.n > 0) {
+        err_set(&e, ERR_CONFLICT, 0, "webhook '" STR_FMT "' is a command", STR_ARG(in->id));
+        err_hint(&e, "holt run tries a command; its deliveries have its output");
         request_fail(r, &e);
         return;
     }

@@ -15,4 +15,6 @@ void webhooks_close(struct api *a); /* after store_close; takes one that was not
 void webhooks_tick(struct api *a);  /* once a second: retries */
 /* Whether the setting webhook_hosts allows it. */
 CHECKED int webhooks_check_url(const struct api *a, struct str url, struct err *e);
+/* An event of every type would be one of the command's own sandbox, too. */
+CHECKED int webhooks_check_command(size_t types, struct err *e);
 struct str webhooks_key(const struct api *a);

@@ -4,7 +4,8 @@
 #include "base/enc.h"
 #include "proto/digest.h"
 
-#define SELECT "SELECT id, url, types, done_seq, created_by, created_ms FROM webhooks "
+#define SELECT                                                                                     \
+    "SELECT id, url, types, done_seq, created_by, created_ms, command, allow FROM webhooks "
 
 void webhook_secret(struct str key, struct str id, char ret[WEBHOOK_SECRET])
 {
@@ -22,6 +23,9 @@ static void webhook_event(struct team *t, const char *type, const struct webhook
     jw_object(&w);
     jw_kstr(&w, "id", h->id);
     jw_kstr(&w, "url", h->url);
+    jw_kstr(&w, "command", h->command);
+    jw_key(&w, "allow");
+    team_write_tags(&w, h->allow);
     jw_key(&w, "types");
     team_write_tags(&w, h->types);
     jw_kstr(&w, "created_by", h->created_by);
@@ -39,6 +43,8 @@ static void read_webhook(const struct team *t, const struct store_rows *r, void 
         .done_seq = rows_int(r, 3),
         .created_by = team_column(t, r, 4),
         .created_ms = rows_int(r, 5),
+        .command = team_column(t, r, 6),
+        .allow = team_column(t, r, 7),
     };
 }
 
@@ -83,11 +89,12 @@ int webhook_add(struct team *t, struct webhook *w, struct err *e)
     w->created_by = arena_str(t->arena, str_of(t->who.actor));
     w->created_ms = t->now_ms;
     if (tx_run(t->tx,
-               "INSERT INTO webhooks (id, url, types, done_seq, created_by, created_ms) VALUES "
-               "(:id, :url, :types, :seq, :by, :now)",
+               "INSERT INTO webhooks (id, url, types, done_seq, created_by, created_ms, command, "
+               "allow) VALUES (:id, :url, :types, :seq, :by, :now, :command, :allow)",
                PARAMS(P_TEXT("id", w->id), P_TEXT("url", w->url), P_TEXT("types", w->types),
                       P_INT("seq", w->done_seq), P_TEXT("by", w->created_by),
-                      P_INT("now", w->created_ms)),
+                      P_INT("now", w->created_ms), P_TEXT("command", w->command),
+                      P_TEXT("allow", w->allow)),
                e) < 0)
         return -1;
     webhook_event(t, "webhook.added", w);
@@ -130,17 +137,19 @@ int webhook_delivered(struct team *t, const struct delivery *d, struct err *e)
                    PARAMS(P_INT("seq", d->seq), P_TEXT("id", d->webhook)), e);
     if (n <= 0) /* it was removed meanwhile */
         return (int)n;
-    if (tx_run(t->tx,
-               "INSERT INTO webhook_deliveries (webhook, seq, type, state, attempts, status, "
-               "error, at_ms) VALUES (:id, :seq, :type, :state, :attempts, :status, :error, :now) "
-               "ON CONFLICT (webhook, seq) DO UPDATE SET state = excluded.state, attempts = "
-               "excluded.attempts, status = excluded.status, error = excluded.error, at_ms = "
-               "excluded.at_ms",
-               PARAMS(P_TEXT("id", d->webhook), P_INT("seq", d->seq), P_TEXT("type", d->type),
-                      P_INT("state", d->state), P_INT("attempts", d->attempts),
-                      P_INT("status", d->status), P_TEXT("error", d->error),
-                      P_INT("now", t->now_ms)),
-               e) < 0)
+    if (tx_run(
+            t->tx,
+            "INSERT INTO webhook_deliveries (webhook, seq, type, state, attempts, status, "
+            "error, at_ms, output) VALUES (:id, :seq, :type, :state, :attempts, :status, :error, "
+            ":now, :output) "
+            "ON CONFLICT (webhook, seq) DO UPDATE SET state = excluded.state, attempts = "
+            "excluded.attempts, status = excluded.status, error = excluded.error, at_ms = "
+            "excluded.at_ms, output = excluded.output",
+            PARAMS(P_TEXT("id", d->webhook), P_INT("seq", d->seq), P_TEXT("type", d->type),
+                   P_INT("state", d->state), P_INT("attempts", d->attempts),
+                   P_INT("status", d->status), P_TEXT("error", d->error), P_INT("now", t->now_ms),
+                   P_TEXT("output", d->output)),
+            e) < 0)
         return -1;
     return d->state == DELIVERY_FAILING ? 0 : forget_old(t, d->webhook, e);
 }
@@ -156,6 +165,7 @@ static void read_delivery(const struct team *t, const struct store_rows *r, void
         .status = rows_int(r, 5),
         .error = team_column(t, r, 6),
         .at_ms = rows_int(r, 7),
+        .output = team_column(t, r, 8),
     };
 }
 
@@ -165,7 +175,7 @@ int webhook_deliveries(struct team *t, struct str id, int state, int64_t limit,
     struct team_rows l = {.size = sizeof *ret->v, .read = read_delivery};
     int r =
         team_read(t,
-                  "SELECT webhook, seq, type, state, attempts, status, error, at_ms FROM "
+                  "SELECT webhook, seq, type, state, attempts, status, error, at_ms, output FROM "
                   "webhook_deliveries WHERE webhook = :id AND (:state < 0 OR state = :state) "
                   "ORDER BY seq DESC LIMIT :limit",
                   PARAMS(P_TEXT("id", id), P_INT("state", state), P_INT("limit", limit)), &l, e);

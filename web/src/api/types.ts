@@ -79,7 +79,7 @@ export type Approval = { "id": string; "kind": "proposal" | "egress" | "ask" | "
 export type ApprovalList = { "approvals": (Approval)[]; "cursor": string | null; };
 export type ApprovalApproveInput = { "reason"?: string | null; "choice"?: string | null; "scope"?: "once" | "sandbox" | "always" | "time" | "rule" | null; "for_ms"?: number | string | null; "pattern"?: string | null; "preview"?: boolean | null; };
 export type ApprovalDenyInput = { "reason"?: string | null; "choice"?: string | null; "scope"?: "once" | "sandbox" | "always" | "time" | "rule" | null; "for_ms"?: number | string | null; "pattern"?: string | null; "preview"?: boolean | null; };
-export type Webhook = { "id": string; "url": string; "types": (string)[]; "done_seq": number; "created_by": string; "created_at": string; };
+export type Webhook = { "id": string; "url": string | null; "command": string | null; "allow": (string)[]; "types": (string)[]; "done_seq": number; "created_by": string; "created_at": string; };
 export type WebhookList = { "webhooks": (Webhook)[]; "cursor": string | null; };
 export type Error = { "error": { "code": "invalid" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "conflict" | "gone" | "precondition" | "too_large" | "uri_too_long" | "headers_too_large" | "media_type" | "range" | "expectation" | "limit" | "timeout" | "cancelled" | "unavailable" | "full" | "unsupported" | "internal"; "message": string; "object"?: string; "hint"?: string; }; };
 export interface Operations {
