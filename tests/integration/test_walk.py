@@ -24,7 +24,7 @@ NONE_OF_OURS = {403, 404, 405}
 OPEN = {"healthz", "sbx.health", "readyz", "openapi", "login", "hub.ping", "page", "token.self", "logout", "login.code", "agentic.service", "agentic.http",
         "agentic.live", "agentic.unknown"}
 # The team is one: agents without a tenant see its boards, mail between others excepted. What they cannot do is change what is A's.
-TEAM_SHARED = re.compile(r"^(hub\.)?(agent|agents|capabilities|checkpoint|revocation|project|task|tasks|message|approval|proposal|file)")
+TEAM_SHARED = re.compile(r"^(hub\.)?(agent|agents|capabilities|checkpoint|revocation|project|task(?!_)|tasks|message|approval|proposal|file)")
 SOCKETS = {"sbx.stream", "agentic.orchestrate"}  # who asks for no WebSocket is told so first
 LONG = {"events", "event.list", "hub.events", "agentic.events"}
 
@@ -87,11 +87,17 @@ class World:
         run = a("POST", f"{API}/sandboxes/{box['id']}/execs", {"command": ["echo", MARK], "pty": True})
         session = a("POST", f"{API}/sandboxes/{box['id']}/sessions", {"name": f"term-{MARK}", "command": ["echo", MARK]})
         wait_for(lambda: a("GET", f"{API}/sandboxes/{box['id']}/sessions/{session['id']}")["state"] == "exited")
+        snapshot = a("POST", f"{API}/sandboxes/{box['id']}/snapshots", {"name": f"snap-{MARK}"})
         volume = a("POST", f"{API}/volumes", {"name": f"vol-{MARK}"})
         template = a("POST", f"{API}/templates", {"name": f"tpl-{MARK}", "labels": {"of": MARK}})
         image = a("POST", f"{API}/images/import?name=img-{MARK}&format=tar", tar(member("f", MARK.encode())))
         certificate = a("POST", f"{API}/access/certificates", {"public_key": PUBLIC_KEY, "principals": [MARK]})
         secret = a("POST", f"{API}/secrets", {"name": f"sec-{MARK}", "value": f"v-{MARK}", "hosts": ["a.example"]})
+        manifest = {"version": "1", "kind": "Task", "metadata": {"name": f"work-{MARK}"}, "repository": {"url": "http://127.0.0.1:1/r.git", "branch": "main"},
+                    "claude": {"prompt": MARK}}
+        work = a("POST", f"{API}/task-runs", {"manifest": manifest})
+        wait_for(lambda: a("GET", f"{API}/task-runs/{work['id']}")["state"].startswith("failed"))
+        schedule = a("POST", f"{API}/task-schedules", {"name": f"at-{MARK}", "cron": "0 3 1 1 *", "manifest": manifest})
         sbx = a("POST", "/sandboxes", {"id": MARK})["id"]
         self.client = Sandbox(d.port, a.token)
         self.client.CreateSession(session_id=f"ses-{MARK}", tenant_id="ta")
@@ -116,12 +122,13 @@ class World:
             "sandboxes": sorted(set(boxes)), "execs": [run["id"]], "sessions": [session["id"], f"term-{MARK}"], "volumes": [volume["id"], *named(f"vol-{MARK}")],
             "templates": [template["id"], *named(f"tpl-{MARK}")],
             "images": [image["id"], f"img-{MARK}", f"ta/img-{MARK}"], "secrets": [secret["id"], *named(f"sec-{MARK}")],
-            "tokens": [owner], "agents": [agent], "reviewers": [agent], "projects": [project], "tasks": [str(task)],
+            "tokens": [owner], "agents": [agent], "reviewers": [agent], "projects": [project], "tasks": [str(task), work["id"]],
             "messages": [agent], "history": [agent], "approvals": [proposal], "proposals": [proposal], "rules": ["er_0"], "grants": ["gr_0"], "certificates": [certificate["id"]], "assets": ["index.js"], "gates": ["ga_0"], "hosts": ["local"], "webhooks": ["wh_0"],
             "operations": ["op_0"], "hitl": [proposal], "vms": sorted(set(boxes)), "containers": sorted(set(boxes)), "ports": ["1"], "t": ["0" * 64], "tenant": ["ta"], "policies": ["fluid-defaults"],
+            "snapshots": [snapshot["id"], f"box-{MARK}@snap-{MARK}"], "forks": sorted(set(boxes)), "task-runs": [work["id"]], "task-schedules": [schedule["id"]], "inbox": sorted(set(boxes)), "outbox": sorted(set(boxes)),
         }
         self.box, self.volume, self.image, self.secret, self.project, self.task = box, volume, image, secret, project, task
-        self.marks = [MARK, box["id"], run["id"], volume["id"], image["id"], secret["id"], certificate["id"], owner]
+        self.marks = [MARK, box["id"], run["id"], volume["id"], image["id"], secret["id"], certificate["id"], snapshot["id"], work["id"], schedule["id"], owner]
 
     def who(self, name, role, **more):
         body = {"name": name, "role": role, **more, **({"agent": name} if role == "agent" else {})}
@@ -140,7 +147,7 @@ class World:
                            else [strip(v) for v in x] if isinstance(x, list) else x)
         d, box = self.d, f"{API}/sandboxes/{self.box['id']}"
         paths = [f"{API}/sandboxes?limit=1000", f"{box}/execs", f"{box}/files?path=/tmp/f", f"{box}/files/list?path=/tmp", f"{API}/volumes",
-                 f"{API}/images", f"{API}/secrets"]
+                 f"{API}/images", f"{API}/secrets", f"{API}/task-runs", f"{API}/task-schedules", f"{API}/snapshots"]
         got = {p: strip(d.ok("GET", p, token=self.a.token)) for p in paths}
         people = [f"/agents/{self.agent}", f"{API}/projects/{self.project}", f"{API}/projects/{self.project}/files/list",
                   f"{API}/projects/{self.project}/files?path=f", f"{API}/tasks/{self.task}", f"{API}/tokens/{self.a.made['id']}",
@@ -347,7 +354,8 @@ def test_the_walk_would_see_it(world):
     for route in printed():
         if route["method"] != "GET" or route["permission"] not in ("sandbox.read", "sandbox.content", "secret.read") or route["name"] in LONG:
             continue
-        if not route["path"].startswith(f"{API}/") or route["name"] in ("file.watch", "exec.attach", "session.attach", "run.attach", "file.list"):
+        if not route["path"].startswith(f"{API}/") or route["name"] in ("file.watch", "exec.attach", "session.attach", "run.attach", "file.list",
+                                                                        "task_run.artifact"):  # its task failed before it made any
             continue
         _, query, _ = schema_of(route)
         ask = "&".join(f"{p['name']}={'/tmp/f' if p['name'] == 'path' else example(p['schema'])}" for p in query)
