@@ -16,11 +16,12 @@
 
 virStreamPtr port_open(virConnectPtr c, virDomainPtr d, const char *port, struct err *e)
 {
+    const char *name = virDomainGetName(d); /* asked now: every call forgets the last error */
     virStreamPtr st = virStreamNew(c, VIR_STREAM_NONBLOCK);
 
     if (st && virDomainOpenChannel(d, port, st, VIR_DOMAIN_CHANNEL_FORCE) == 0)
         return st;
-    (void)host_error(e, "open port '%s' of '%s'", port, virDomainGetName(d));
+    (void)host_error(e, "open port '%s' of '%s'", port, name);
     if (st)
         (void)virStreamFree(st);
     return NULL;

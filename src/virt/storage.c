@@ -244,9 +244,10 @@ int storage_drop_base(struct err *e)
         (void)virStoragePoolRefresh(p, 0);
     n = r == 0 ? virStoragePoolListAllVolumes(p, &all, 0) : 0;
     for (int i = 0; i < n; i++) {
-        if (strncmp(virStorageVolGetName(all[i]), prefix, strlen(prefix)) == 0 &&
-            virStorageVolDelete(all[i], 0) < 0)
-            r = host_error(e, "remove the volume '%s'", virStorageVolGetName(all[i]));
+        const char *name = virStorageVolGetName(all[i]); /* this, too, forgets the last error */
+
+        if (strncmp(name, prefix, strlen(prefix)) == 0 && virStorageVolDelete(all[i], 0) < 0)
+            r = host_error(e, "remove the volume '%s'", name);
         (void)virStorageVolFree(all[i]);
     }
     free(all);
