@@ -142,10 +142,11 @@ class World:
 
     def state(self):
         """All that A has, as A and an admin see it; without what passes."""
-        volatile = {"active_at", "last_used_at", "last_seen", "execs_live"}
+        volatile = {"active_at", "last_used_at", "last_seen", "last_heartbeat", "heartbeat_at", "execs_live"}
         strip = lambda x: ({k: strip(v) for k, v in x.items() if k not in volatile} if isinstance(x, dict)
                            else [strip(v) for v in x] if isinstance(x, list) else x)
         d, box = self.d, f"{API}/sandboxes/{self.box['id']}"
+        d.ok("POST", f"/agents/{self.agent}/heartbeat", {}, token=self.agents_token)  # or it goes offline by itself
         paths = [f"{API}/sandboxes?limit=1000", f"{box}/execs", f"{box}/files?path=/tmp/f", f"{box}/files/list?path=/tmp", f"{API}/volumes",
                  f"{API}/images", f"{API}/secrets", f"{API}/task-runs", f"{API}/task-schedules", f"{API}/snapshots"]
         got = {p: strip(d.ok("GET", p, token=self.a.token)) for p in paths}
