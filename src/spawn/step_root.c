@@ -54,6 +54,21 @@ static int limit_stage(const struct sandbox *s, struct err *e)
     return 0;
 }
 
+/* Two equal layers are one tree, which overlayfs refuses to list twice.  The lower one shows
+ * nothing: all its names are in the upper one too. */
+static bool is_again_above(const struct sandbox *s, size_t k)
+{
+    struct stat mine, other;
+
+    if (fstat(s->layers[k], &mine) < 0)
+        return false;
+    for (size_t i = k + 1; i < s->layer_n; i++)
+        if (fstat(s->layers[i], &other) == 0 && mine.st_dev == other.st_dev &&
+            mine.st_ino == other.st_ino)
+            return true;
+    return false;
+}
+
 /* Names are short and relative: 60 layers must fit into one page of options. */
 static int attach_layers(const struct sandbox *s, struct buf *names, struct err *e)
 {
@@ -62,6 +77,8 @@ static int attach_layers(const struct sandbox *s, struct buf *names, struct err 
         char name[16];
         int r;
 
+        if (is_again_above(s, k))
+            continue;
         (void)snprintf(name, sizeof name, "%zu", k);
         r = mkdir(name, 0700) < 0 ? -errno : mnt_attach(s->layers[k], name);
         if (r < 0)

@@ -265,6 +265,16 @@ class Holtd(Program):
         assert 200 <= status < 300, f"{method} {path}: {status} {reply}"
         return reply
 
+    def ok_once_found(self, method, path, body=None):
+        """As ok, of a sandbox from before this holtd's start: 503 until holtd has found it again."""
+        def ask():
+            status, reply, _ = self.request(method, path, body)
+            if status == 503 and "has not found it again yet" in reply["error"]["message"]:
+                return None
+            assert 200 <= status < 300, f"{method} {path}: {status} {reply}"
+            return (reply,)
+        return wait_for(ask)[0]
+
     def clear(self):
         """No sandbox stays."""
         for box in self.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:

@@ -1,6 +1,7 @@
 """Snapshots: taken while commands run, restored in place, kept over crashes."""
 import os
 import threading
+import time
 
 import pytest
 
@@ -75,6 +76,21 @@ def test_a_restore_brings_back_every_byte_and_attribute(holtd, box):
     assert holtd.ok("GET", f"{BOXES}/{b}")["snapshot"] == made["id"]
     restore(holtd, b, done["undo"])
     assert sh(holtd, b, "cat /root/a/other; ls /etc/hosts 2>&1 || true").split("\n")[0] == "new", "a restore can be undone"
+
+
+def test_equal_layers_in_one_stack(holtd, box):
+    """Layers are kept by their content: a snapshot may have the layer of another one below it."""
+    b = box()
+    first = snap(holtd, b)
+    for turn in range(3):
+        restore(holtd, b, snap(holtd, b)["id"])  # of nothing new: each the same empty layer
+        assert holtd.ok("GET", f"{BOXES}/{b}")["state"] == "running", turn
+    assert snap(holtd, b)["digest"] == first["digest"]
+    same = "mkdir -p /root/d; printf same > /root/d/f; touch -d @1 /root/d/f /root/d /root"
+    for script in (same, "rm -r /root/d; touch -d @2 /root", same):
+        sh(holtd, b, script)
+        restore(holtd, b, snap(holtd, b)["id"])
+    assert sh(holtd, b, "cat /root/d/f") == "same"
 
 
 def test_whiteouts_and_opaque_directories_are_part_of_it(holtd, box):
@@ -232,15 +248,30 @@ def test_all_is_there_after_a_restart(tmp_path):
     holtd.kill()
     holtd = native(tmp_path)
     assert holtd.ok("GET", f"{SNAPSHOTS}/stays@one") == made
-    restore(holtd, b, "one")
+    holtd.ok_once_found("POST", f"{BOXES}/{b}/restore", {"snapshot": "one"})
     assert sh(holtd, b, "cat /root/f") == "1\n"
     holtd.kill()
     holtd = native(tmp_path)
     wait_for(lambda: holtd.ok("GET", f"{BOXES}/{b}")["state"] == "running")
     assert sh(holtd, b, "cat /root/f") == "1\n", "also after its restore"
-    holtd.ok("POST", f"{BOXES}/{b}/restart", {"force": True})
+    holtd.ok_once_found("POST", f"{BOXES}/{b}/restart", {"force": True})
     assert sh(holtd, b, "cat /root/f") == "1\n"
     holtd.ok("DELETE", f"{BOXES}/{b}")
+    holtd.stop()
+
+
+def test_restores_right_after_the_start(tmp_path):
+    """The first tick after a start finishes what a holtd of before left: not what this one does just then."""
+    holtd = native(tmp_path)
+    b = holtd.ok("POST", BOXES, {})["id"]
+    sh(holtd, b, "mkdir /root/t && cd /root/t && for i in $(seq 400); do echo $i > $i; done")
+    snap(holtd, b, "base")
+    while time.monotonic() < holtd.started + 3:
+        restore(holtd, b, "base")
+    assert sh(holtd, b, "ls /root/t | wc -l") == "400\n"
+    assert "finishing a restore" not in holtd.log()
+    holtd.ok("DELETE", f"{BOXES}/{b}")
+    holtd.ok("DELETE", f"{SNAPSHOTS}/{holtd.ok('GET', SNAPSHOTS)['snapshots'][0]['id']}")
     holtd.stop()
 
 

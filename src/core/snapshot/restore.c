@@ -23,6 +23,7 @@ struct restore {
     struct sandbox *s; /* NULL: not found yet, after a restart */
     char sandbox[ID_SIZE], target[ID_SIZE], layer[ID_SIZE], undo[ID_SIZE];
     bool was_up;
+    bool left; /* by a holtd of before: nobody goes on with it until it is recovered */
     char actor[64];
     int64_t created_ms;
     struct snapshot *kept; /* the automatic one; NULL: its sandbox is gone */
@@ -83,7 +84,10 @@ void restores_free(struct snapshots *l)
 
 static int load_one(void *arg, const struct store_rows *rows, struct err *e)
 {
-    return columns_load(&restore_columns, rows, restore_new(arg), e);
+    struct restore *r = restore_new(arg);
+
+    r->left = true;
+    return columns_load(&restore_columns, rows, r, e);
 }
 
 int restores_load(struct snapshots *l, struct store_tx *tx, struct err *e)
@@ -396,6 +400,12 @@ static void recover(struct restore *r)
 
 void restores_recover(struct snapshots *l)
 {
-    LIST_EACH (&l->restores, node)
-        recover(LIST_ENTRY(node, struct restore, link));
+    LIST_EACH (&l->restores, node) {
+        struct restore *r = LIST_ENTRY(node, struct restore, link);
+
+        if (!r->left)
+            continue; /* begun since the start */
+        r->left = false;
+        recover(r);
+    }
 }
