@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "virt/virt.h"
 
+#include <errno.h>
 #include <libvirt/virterror.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -64,8 +65,8 @@ int host_error(struct err *e, const char *fmt, ...)
     (void)vsnprintf(what, sizeof what, fmt, ap);
     va_end(ap);
     if (v && v->message && strstr(v->message, "No space left on device")) {
-        (void)err_set(e, ERR_FULL, 0, "%s: there is no space left in '%s' of host '%s'", what,
-                      virt_options.pool, virt_options.host);
+        (void)err_set(e, ERR_FULL, ENOSPC, "%s: '%s' of host '%s' is full", what, virt_options.pool,
+                      virt_options.host);
         return err_hint(e, "free some there, or choose another directory: pool_dir of the host, "
                            "or vm_pool_dir");
     }

@@ -54,7 +54,7 @@ def test_a_full_disk(tmp_path):
         host = Hypervisor(tmp_path)
         try:
             status, error = refused(tmp_path, host)
-            assert status == 507 and "no space left" in error["message"] and "local" in error["message"] and "pool_dir" in error["hint"], error
+            assert status == 507 and "is full" in error["message"] and "local" in error["message"] and "pool_dir" in error["hint"], error
             assert host.virsh("vol-list", "holt").stdout.strip() == ""  # no half of a base either
         finally:
             host.end()

@@ -330,8 +330,11 @@ static int open_any(struct box_door *d, int wanted, struct err *e)
     for (int port = first; port <= last; port++)
         if (open_at(d, port, e) == 0)
             return 0;
-    err_set(e, ERR_LIMIT, 0, "no port is free for SSH into the sandbox");
-    return err_hint(e, "the setting ssh_ports names the range: %s", d->all->a->c.conf->ssh_ports);
+    if (first == 0) /* any would do: e has the system's reason */
+        return -1;
+    err_set(e, ERR_LIMIT, 0, "no port of %d-%d is free for SSH into the sandbox", first, last);
+    return err_limit(e, "ssh_ports", last - first + 1,
+                     "close one (holt access close SANDBOX) or widen the range");
 }
 
 static int new_door(struct ssh_doors *l, const char *sandbox, int wanted, struct err *e)
