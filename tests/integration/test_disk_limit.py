@@ -97,7 +97,7 @@ def test_killed_and_adopted_it_goes_without_a_trace(tmp_path):
     assert d.ok("GET", f"/holt/v1/sandboxes/{runs}")["unenforced"] == []
     assert 0 < d.ok("GET", f"/holt/v1/sandboxes/{runs}/stats")["disk_bytes"] < 32 << 20
     for id in (runs, stopped):
-        d.ok("POST", f"/holt/v1/sandboxes/{id}/restart" if id == runs else f"/holt/v1/sandboxes/{id}/start", {})
+        d.ok_once_found("POST", f"/holt/v1/sandboxes/{id}/restart" if id == runs else f"/holt/v1/sandboxes/{id}/start", {})
         assert sh(d, id, "cat /root/f") == "kept\n"
         d.ok("DELETE", f"/holt/v1/sandboxes/{id}")
     assert not loops(d)

@@ -175,7 +175,7 @@ def test_it_outlives_holtd(tmp_path):
         one.d = e
         wait_for(lambda: e.request("POST", f"{one.path}/execs", {"command": ["true"]})[0] == 200)
         assert one.ask("GET", "/health")[0] == 200
-        e.ok("POST", f"{one.path}/stop", {"force": True})
+        e.ok_once_found("POST", f"{one.path}/stop", {"force": True})
         e.ok("POST", f"{one.path}/start", {})
         assert one.post("/exec", command="echo again")[1]["stdout"] == "again\n"
         e.ok("DELETE", one.path)

@@ -147,7 +147,7 @@ def test_an_answer_survives_a_kill(tmp_path):
     d.kill()
     d = native(tmp_path)
     s.holtd = d
-    d.ok("POST", f"{API}/sandboxes/{box}/resume")
+    d.ok_once_found("POST", f"{API}/sandboxes/{box}/resume")
     s.wait_text("got y")
     wait_for(lambda: one(d, p)["typed"])
     assert s.screen()["text"].count("got y") == 1

@@ -37,6 +37,7 @@ LIMIT = 20 * SLOW  # seconds for one reply
 LEFT_OUT = {
     **dict.fromkeys(["runAttach", "execAttach", "sessionAttach", "portTunnel"], "a WebSocket: test_ws.py, test_session.py"),
     "fileWatch": "a stream of events without an end: test_sse.py",
+    "taskRunLogs": "a stream of events, which the document has as text: test_task.py",
     "sessionRecording": "follows as long as the session runs: test_session.py",
     "execWait": "waits as long as the command runs: test_process_api.py",
     "logout": "ends the session that asks: test_api.py",
@@ -56,6 +57,9 @@ NO_SUCCESS = {  # what no made-up request can have; the replies to wrong ones ar
     "imageRemove": "the image must be one that was imported: test_image.py",
     "ruleRemove": "a rule comes from an approval: test_ask.py",
     "taskClaim": "an agent's own token does it: test_team_api.py",
+    **dict.fromkeys(["loginOidc", "loginOidcCallback"], "an issuer must be set, and a browser is sent on: test_oidc.py"),
+    "taskRunArtifact": "the agent of a run must have made one: test_task.py",
+    "approvalAnswer": "a program in a session must have asked: test_prompt.py",
     **dict.fromkeys(["approvalGet", "approvalApprove", "approvalDeny", "approvalAnswers", "approvalCancel", "approvalWatch", "grantRevoke", "gateRemove", "gateAdd", "webhookAdd", "webhookRemove", "webhookTest", "webhookDeliveries"], "somebody must have asked: test_pending.py"),
 }
 
@@ -101,7 +105,7 @@ class World:
         self.session = requests.Session()
         self.headers = {"Authorization": f"Bearer {holtd.token}"}
         self.made = {}
-        self.terminals = 0
+        self.numbers = itertools.count(1)
 
     MAKERS = {
         "tokens": ("/tokens", {"name": "schema-token", "role": "observer"}, "id"),
@@ -128,12 +132,14 @@ class World:
         assert r.ok, (method, path, r.status_code, r.text)
         return r.json()
 
+    def new_name(self):
+        return f"s{next(self.numbers)}"
+
     def exec(self):
         return self.ok("POST", f"/sandboxes/{self.object('sandboxes')}/execs", {"command": ["cat"], "pty": True, "background": True})["id"]
 
     def terminal(self):
-        self.terminals += 1
-        body = {"name": f"s{self.terminals}", "command": ["cat"]}
+        body = {"name": self.new_name(), "command": ["cat"]}
         return self.ok("POST", f"/sandboxes/{self.object('sandboxes')}/sessions", body)["id"]
 
     def file(self, path):
@@ -151,11 +157,40 @@ class World:
     def message(self):
         return self.ok("POST", "/messages", {"to": self.object("agents"), "content": "c", "from": "human"})["id"]
 
+    def snapshot(self):
+        return self.ok("POST", f"/sandboxes/{self.object('sandboxes')}/snapshots", {})["id"]
+
+    def fork(self):
+        return self.ok("POST", "/forks", {"source": self.object("sandboxes")})["sandboxes"][0]["id"]
+
+    def manifest(self):
+        """Of a task that fails soon: there is no such repository."""
+        return {"version": "1", "kind": "Task", "metadata": {"name": "schema"}, "claude": {"prompt": "p"},
+                "repository": {"url": f"http://{self.registry.host}/none.git", "branch": "main"}}
+
+    def task_run(self, ended=False):
+        run = self.ok("POST", "/task-runs", {"manifest": self.manifest()})["id"]
+        if ended:
+            wait_for(lambda: self.ok("GET", f"/task-runs/{run}")["state"] == "failed")
+        return run
+
+    def schedule(self):
+        return self.ok("POST", "/task-schedules", {"name": self.new_name(), "cron": "@monthly", "manifest": self.manifest()})["id"]
+
+    NEW = {  # one for each request
+        "exec": exec, "session": terminal, "tasks": task, "messages": message, "snapshots": snapshot, "forks": fork,
+        "task-runs": task_run, "task-schedules": schedule,
+    }
     NAMES = {
         "ref": lambda w: f"{w.registry.host}/none:1",
         "project": lambda w: w.object("projects"),
         "image": lambda w: "host",
         "runtime": lambda w: "native",
+        "source": lambda w: w.object("sandboxes"),
+        "snapshot": snapshot,
+        "manifest": manifest,
+        "card": task,
+        "cron": lambda w: "0 3 * * 1-5",
         **dict.fromkeys(["to", "from", "agent", "assigned_to", "creator", "created_by"], lambda w: w.object("agents")),
     }
 
@@ -164,16 +199,16 @@ class World:
         values = {}
         kind = path.replace("/access/", "/").split("/")[3] if path.count("/") > 2 else ""
         for name in re.findall(r"{(\w+)}", path):
-            if name == "exec":
-                values[name] = self.exec()
-            elif name == "session":
-                values[name] = self.terminal()
-            elif kind == "tasks":
-                values[name] = self.task()
-            elif kind == "messages":
-                values[name] = self.message()
+            if path.endswith("/retry"):
+                values[name] = self.task_run(ended=True)
+            elif name in self.NEW:
+                values[name] = self.NEW[name](self)
+            elif name == "id" and kind in self.NEW:
+                values[name] = self.NEW[kind](self)
             elif kind == "images":
                 values[name] = "host"
+            elif kind == "hosts":
+                values[name] = "local"
             elif kind in self.MAKERS:
                 values[name] = self.object(kind)
         return values
@@ -204,8 +239,12 @@ def tame(world, case):
             continue
         if case.path.endswith("/files/move"):
             case.body[key] = world.file(case.path) + (".new" if key == "to" else "")
+        elif case.path.endswith("/commit"):
+            case.body[key] = f"schema/{world.new_name()}:1"
         elif key in world.NAMES:
             case.body[key] = world.NAMES[key](world)
+    if isinstance(case.body.get("count"), int) and not is_wrong(case, ParameterLocation.BODY):
+        case.body["count"] = min(case.body["count"], 2)
     if "command" in case.body:
         case.body["timeout_ms"] = 1000
         if not is_wrong(case, ParameterLocation.BODY):

@@ -7,6 +7,7 @@ import subprocess
 
 from daemon import BUILD, environment, wait_for
 from hub_client import call
+from session_client import Session
 
 V1 = "/holt/v1"
 
@@ -253,6 +254,16 @@ def test_approvals(holtd):
     assert get(holtd, f"/approvals/{asked['approval']}")["to"] == "in_progress"
     assert post(holtd, f"/approvals/{asked['approval']}/deny")["state"] == "rejected"  # approval.deny
     assert get(holtd, f"/tasks/{k}")["status"] == "ready"
+
+
+def test_a_prompt_is_answered(holtd):
+    box = post(holtd, "/sandboxes")["id"]
+    s = Session(holtd, box, "asks", ["sh", "-c", "printf 'Sure? (y/n) '; read a; echo got $a; sleep 1000"])
+    [asked] = wait_for(lambda: get(holtd, f"/approvals?kind=prompt&state=pending&sandbox={box}")["approvals"])
+    reply = post(holtd, f"/approvals/{asked['id']}/answer", {"text": "y"})  # approval.answer
+    assert reply["state"] == "approved" and reply["choice"] == "y"
+    s.wait_text("got y")
+    holtd.ok("DELETE", f"{V1}/sandboxes/{box}")
 
 
 def test_creating_twice_with_one_key(holtd):
