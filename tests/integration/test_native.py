@@ -374,8 +374,10 @@ def test_a_holt_spawn_that_is_late_is_asked_who_lacked_memory(tmp_path):
         os.kill(stopped, signal.SIGCONT)
         r = wait_for(lambda: (lambda r: r if r["state"] == "exited" else None)(d.ok("GET", f"/holt/v1/sandboxes/{box}/execs/{x}")))
         assert r["exit_code"] == 128 + 9 and r["oom"], r
-        assert len(d.ok("GET", "/holt/v1/events?type=sandbox.oom")["events"]) == 1
         d.request("DELETE", f"/holt/v1/sandboxes/{box}")
+        # The event may be committed after the command's row: by the destroyed one, it is.
+        wait_for(lambda: d.ok("GET", "/holt/v1/events?type=sandbox.destroyed")["events"])
+        assert len(d.ok("GET", "/holt/v1/events?type=sandbox.oom")["events"]) == 1
     finally:
         if stopped:
             os.kill(stopped, signal.SIGCONT)
