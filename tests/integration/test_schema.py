@@ -112,6 +112,7 @@ class World:
         "sandboxes": ("/sandboxes", {"name": "schema-box"}, "id"),
         "templates": ("/templates", {"name": "schema-template", "pids": 64}, "name"),
         "certificates": ("/access/certificates", {"public_key": PUBLIC_KEY, "principals": ["schema"]}, "id"),
+        "policies": ("/policies", {"name": "schema-policy", "paths_deny": ["/srv/none"]}, "id"),
         "volumes": ("/volumes", {"name": "schema-volume"}, "name"),
         "secrets": ("/secrets", {"name": "schema-secret", "value": "value", "hosts": ["example.org"]}, "name"),
         "agents": ("/agents", {"name": "schema-agent"}, "name"),
