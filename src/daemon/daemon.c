@@ -239,6 +239,7 @@ static void on_tick(uv_timer_t *t)
     struct daemon *d = t->data;
 
     sandboxes_tick(d->sandboxes);
+    images_tick(d->images);
     snapshots_tick(d->snapshots);
     asks_tick(d->asks);
     tasks_tick(d->tasks);

@@ -275,6 +275,17 @@ def test_restores_right_after_the_start(tmp_path):
     holtd.stop()
 
 
+def test_an_empty_directory_of_a_restore_goes(tmp_path):
+    """A restore that was killed between its directory and its row."""
+    holtd = native(tmp_path)
+    left = f"{holtd.state}/layers/mv_01k4r8w2m9h5t7c3xqvd"
+    os.mkdir(left)
+    assert holtd.stop() == 0
+    holtd = native(tmp_path)
+    assert not os.path.exists(left)
+    holtd.stop()
+
+
 def test_a_kill_in_the_middle(tmp_path):
     """kill -9 of holtd and of holt-spawn while snapshots and restores are made: what is listed is whole, what is not leaves nothing."""
     holtd = native(tmp_path)

@@ -51,6 +51,7 @@ struct images_config {
 /* Reads the rows and removes leftovers of a crash.  Blocking: at start-up only. */
 CHECKED int images_open(const struct images_config *c, struct images **ret, struct err *e);
 /* Cancels jobs; call it before store_close, and images_free after it. */
+void images_tick(struct images *l); /* once a second: removals that failed are tried again */
 void images_close(struct images *l);
 struct images *images_free(struct images *l); /* takes NULL; returns NULL */
 /* Call it after the sandboxes have taken their holds: removes unneeded layers. */

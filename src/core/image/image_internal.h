@@ -41,6 +41,7 @@ struct images {
     struct map layers; /* by id */
     /* struct clear: directories waiting to be removed; the first is being removed */
     struct list clears;
+    bool clears_rest; /* one failed: until the next tick */
     struct list jobs;
     size_t job_count;
     bool closing;

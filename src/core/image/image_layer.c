@@ -52,8 +52,11 @@ struct clear {
     struct unpack *run;
     bool removing; /* by images_config.remove */
     bool ended;    /* and the registry is closing: its callback frees it */
+    int tries;
     char dir[ID_SIZE];
 };
+
+#define CLEAR_TRIES 600 /* one a second */
 
 static void clear_free(struct clear *c)
 {
@@ -100,10 +103,24 @@ static void layer_removed(void *arg, const struct err *e)
         mem_free(c);
         return;
     }
+    if (e->code != ERR_NONE && ++c->tries < CLEAR_TRIES) {
+        /* A copy that a holtd of before began may still write there. */
+        c->removing = false;
+        list_unlink(&c->link);
+        list_push(&l->clears, &c->link);
+        l->clears_rest = true;
+        return;
+    }
     if (e->code != ERR_NONE)
         log_warn("the files of a layer could not be removed; they are removed at the next start",
                  LOG_C("layer", c->dir), LOG_E(e));
     clear_free(c);
+    clear_next(l);
+}
+
+void images_tick(struct images *l)
+{
+    l->clears_rest = false;
     clear_next(l);
 }
 
@@ -118,7 +135,7 @@ static void clear_next(struct images *l)
 {
     struct err e = {0};
 
-    while (!list_is_empty(&l->clears) && !l->closing) {
+    while (!list_is_empty(&l->clears) && !l->closing && !l->clears_rest) {
         struct clear *c = LIST_ENTRY(l->clears.next, struct clear, link);
         struct unpack_spec s = {.layer = c->dir,
                                 .mode = UNPACK_CLEAR,

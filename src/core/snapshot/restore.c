@@ -6,6 +6,8 @@
 #include "base/point.h"
 #include "core/snapshot/snapshot_internal.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #define UNDO_PREFIX "mv" /* of the directory: unknown ones are not removed at a start */
@@ -370,11 +372,34 @@ static int find_again(struct restore *r, struct err *e)
     return snapshot_set_layers(r->kept, str_of(r->base), e);
 }
 
+static bool is_of_restore(const struct snapshots *l, const char *dir)
+{
+    LIST_EACH (&l->restores, node)
+        if (strcmp(LIST_ENTRY(node, struct restore, link)->layer, dir) == 0)
+            return true;
+    return false;
+}
+
+/* Of restores that were cut off between their directory and their row: nothing is in them yet. */
+static void remove_empty_dirs(const struct snapshots *l)
+{
+    AUTO(mem_free) char *path = xasprintf("%s/layers", l->c.state);
+    DIR *d = opendir(path);
+    const struct dirent *en;
+
+    while (d && (en = readdir(d)))
+        if (str_starts(str_of(en->d_name), STR(UNDO_PREFIX "_")) && !is_of_restore(l, en->d_name))
+            (void)unlinkat(dirfd(d), en->d_name, AT_REMOVEDIR);
+    if (d)
+        (void)closedir(d);
+}
+
 int restores_open(struct snapshots *l, struct err *e)
 {
     LIST_EACH (&l->restores, node)
         if (find_again(LIST_ENTRY(node, struct restore, link), e) < 0)
             return -1;
+    remove_empty_dirs(l);
     return 0;
 }
 
