@@ -1,6 +1,5 @@
 """agentic-sandbox's HTTP interface: agents, sessions, containers, machines, HITL, events."""
 import json
-import socket
 import subprocess
 import threading
 import urllib.request
@@ -9,6 +8,7 @@ import pytest
 from websockets.sync.client import connect
 
 from daemon import native, wait_for
+from own_network import own_network
 
 API = "/api/v1"
 
@@ -218,13 +218,12 @@ def test_health(holtd, agent):
     assert [i["ref"] for i in holtd.ok("GET", f"{API}/container-images")["images"]][0] == "agentic/claude:latest"
 
 
-def free(port):
-    with socket.socket() as s:
-        return s.connect_ex(("127.0.0.1", port)) != 0
-
-
-@pytest.mark.skipif(not free(8122), reason="port 8122 is in use here")
 def test_the_seeds_lines_as_printed(tmp_path):
+    with own_network():
+        the_seeds_lines(tmp_path)
+
+
+def the_seeds_lines(tmp_path):
     d = native(tmp_path, "--seed-ports")
     run = lambda line: subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=30, check=True).stdout
     d.ok("POST", f"{API}/containers", {"name": "agent-01", "image": "host"})
