@@ -1,12 +1,10 @@
-/* alias: names by which systems without a dialect here set the same things. */
+/* alias: names by which other systems set the same things. */
 #include "conf/setting.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <unistd.h>
-
-/* fluid (API_HTTP_ADDR, api.addr …), and the variables of loggers */
 
 /* --- addresses --- */
 

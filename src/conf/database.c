@@ -1,4 +1,4 @@
-/* database: joins fluid's database settings, a key per part, into one URL for our setting `db`. */
+/* database: joins database settings with a key per part into one URL for our setting `db`. */
 #include "conf/setting.h"
 
 #include "base/enc.h"

@@ -2,26 +2,8 @@
 #include "conf/setting.h"
 
 /* They are recognised, so that existing files and environments start holtd, and warned about, so
- * that their lack of effect is known.  A '*' at the end matches any rest. */
-/* clang-format off */
-static const char *const foreign[] = {
-    /* fluid: the main daemon's variables and keys, then its agent's */
-    "BASE_IMAGE_DIR", "SSH_KEY_INJECT_METHOD",
-    "SOCKET_VMNET_WRAPPER", "DEFAULT_VCPUS", "DEFAULT_MEMORY_MB", "COMMAND_TIMEOUT_SEC",
-    "IP_DISCOVERY_TIMEOUT_SEC", "SSH_PROXY_JUMP", "SSH_CA_KEY_PATH", "SSH_CA_PUB_KEY_PATH",
-    "SSH_KEY_DIR", "SSH_CERT_TTL_SEC", "ANSIBLE_INVENTORY_PATH", "ANSIBLE_PLAYBOOKS_DIR",
-    "ANSIBLE_IMAGE", "ENABLE_ANONYMOUS_USAGE", "TELEMETRY_API_KEY", "TELEMETRY_ENDPOINT",
-    "JANITOR_ENABLED", "JANITOR_INTERVAL",
-    "api.read_timeout", "api.write_timeout", "api.idle_timeout", "database.max_open_conns",
-    "database.max_idle_conns", "database.conn_max_lifetime", "database.auto_migrate",
-    "libvirt.*", "vm.*", "ssh.*", "ansible.*", "telemetry.*",
-    "janitor.*",
-    "TMUX_AGENT_*", "server.*", "tmux.*", "file.*", "command.*", "human.*", "plan.*", "audit.*",
-    "security.*", "sandbox.*",
-    NULL,
-};
-/* clang-format on */
-
+ * that their lack of effect is known: the lists of the groups.  A '*' at the end matches any
+ * rest. */
 const char *setting_foreign_why(struct str name)
 {
     for (size_t g = 0; setting_groups[g]; g++)
@@ -48,7 +30,7 @@ bool setting_is_foreign(struct str name)
     for (size_t g = 0; setting_groups[g]; g++)
         if (is_in(setting_groups[g]->foreign, name))
             return true;
-    return is_in(foreign, name);
+    return false;
 }
 
 static bool has_section(const char *const *list, struct str prefix)
@@ -68,5 +50,5 @@ bool setting_is_section(struct str prefix)
         for (const struct setting_alias *a = setting_at(i)->alias; a && a->name; a++)
             if (str_starts(str_of(a->name), prefix))
                 return true;
-    return has_section(foreign, prefix);
+    return false;
 }

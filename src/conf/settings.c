@@ -497,7 +497,7 @@ static const struct setting own_rows[] = {
          .text = "Image of sandboxes that clients of the other systems create without naming one. Empty: the default "
                  "of that system, which image_aliases maps to 'host'."),
      .reload = true},
-    {ROW(image_aliases, OP_LIST, .preset = "ubuntu:22.04=host,sandbox-base:dev=host,agentbox-sandbox:latest=host", .max = 256,
+    {ROW(image_aliases, OP_LIST, .preset = "ubuntu:22.04=host,sandbox-base:dev=host,agentbox-sandbox:latest=host,ubuntu-base=host", .max = 256,
          .text = "Other names for images, 'NAME=IMAGE', for clients of other systems that name theirs. An image that "
                  "really has the name is preferred. The reply names the image that was used."),
      .check = check_image_alias, .reload = true},

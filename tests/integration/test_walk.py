@@ -207,9 +207,18 @@ class Naming(dict):
     """A body that names what is A's: never a success."""
 
 
+# Of dialects whose bodies are read before anything is looked for: the least that is valid, and what can name A's.
+VALID = {"fluid.start": {}, "fluid.stop": {}, "fluid.run": {"command": "true"}, "fluid.snapshot": {"name": "x"}, "fluid.restore": {},
+         "fluid.sshkey": {"public_key": "ssh-ed25519 AAAA x", "username": "root"}, "fluid.create": {"source_vm_name": "no-such", "agent_id": "b"}}
+SOURCES = ("sandboxes", "snapshots", "templates", "images")
+
+
 def bodies(world, route):
     """What to send: the least that is valid, then each field that can name what is A's."""
     schema, _, upload = schema_of(route)
+    if route["name"] in VALID:
+        sources = [ref for kind in SOURCES for ref in world.refs[kind]] if route["name"] == "fluid.create" else []
+        return [VALID[route["name"]]] + [Naming({**VALID[route["name"]], "source_vm_name": ref}) for ref in sources]
     if upload:
         return [b"x"]
     if schema is None:

@@ -2,9 +2,10 @@
 #include "api/dialects/agentbox/agentbox.h"
 #include "api/dialects/agentic/agentic.h"
 #include "api/dialects/dialect.h"
+#include "api/dialects/fluid/fluid.h"
 #include "api/dialects/hub/hub.h"
 #include "api/dialects/sbx/sbx.h"
 
 const struct dialect *const dialect_table[] = {
-    &dialect_agentbox, &dialect_agentic, &dialect_hub, &dialect_sbx, NULL,
+    &dialect_agentbox, &dialect_agentic, &dialect_fluid, &dialect_hub, &dialect_sbx, NULL,
 };

@@ -238,6 +238,7 @@ struct sandbox_change { /* members that are not set stay unchanged */
     struct sandbox_traits traits, given; /* the members that are not 0 in given */
     struct str network;                  /* as in sandbox_spec; empty: unchanged */
     struct str policy;                   /* p NULL: unchanged; empty: none */
+    struct str note;                     /* the dialect's; p NULL: unchanged */
 };
 void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const struct principal *by,
                     sandbox_cb done, void *arg);

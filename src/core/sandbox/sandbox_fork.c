@@ -100,6 +100,10 @@ void sandbox_fork(struct sandboxes *l, struct str text, const struct sandbox_for
         .volume_count = f->volume_count,
         .secrets = f->secrets,
         .secret_count = f->secret_count,
+        .dialect = f->dialect,
+        .note = f->note,
+        .aliases = f->aliases,
+        .alias_count = f->alias_count,
     };
     spec.env = env = env_of(was, f, &spec.env_count);
     spec.mounts = mounts = mounts_of(was, &spec.mount_count);

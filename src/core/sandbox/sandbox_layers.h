@@ -46,6 +46,9 @@ struct sandbox_fork { /* what is not as it was; valid during the call */
     size_t volume_count;
     const struct secret_use *secrets; /* none are inherited */
     size_t secret_count;
+    struct str dialect, note; /* as in sandbox_spec, with its names there */
+    const struct alias_name *aliases;
+    size_t alias_count;
 };
 /* A new sandbox like the one of this spec: with its image's defaults, environment, limits, network
  * and directories in memory, without its secrets, volumes, host directories, names and relay. */

@@ -521,6 +521,8 @@ void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const str
         s->label_count = c->label_count;
     }
     traits_change(&s->traits, &c->traits, &c->given);
+    if (c->note.p)
+        text_set(&s->note, c->note);
     if (c->policy.p)
         sandbox_send_rules(s);
     if (c->network.n > 0)

@@ -1,0 +1,101 @@
+/* fluid: the HTTP interface of fluid.sh (virsh-sandbox), below /v1 and /api/v1 (docs/fluid.md).
+ * Its sandboxes are ours, under an alias SBX-…; its source machines are images, templates and
+ * sandboxes; its commands are execs, its snapshots ours.  Ids of commands and snapshots are made of
+ * ours, so they need no table.  What only this interface knows (agent, job, source) is the
+ * sandbox's note.  Errors are {"error", "code"}.  Thread: the loop's. */
+#pragma once
+
+#include "api/dialects/dialect.h"
+#include "api/dialects/fluid/body.h"
+#include "api/share/sandbox.h"
+#include "conf/dialects/fluid/settings.h"
+
+#define FLUID_DIALECT "fluid"
+#define FLUID_SANDBOX "SBX-"
+#define FLUID_ID 40               /* the longest id with its prefix and a NUL */
+#define FLUID_ADDRESS "127.0.0.1" /* where a sandbox is reached: by SSH, on a port of its own */
+
+extern const struct dialect dialect_fluid;
+
+/* One route: how its body is read, and its function, which finds the input in r->in. */
+struct fluid_row {
+    const char *method;
+    const char *path, *api_path; /* below /v1 and /api/v1; NULL: not there */
+    const char *name;
+    enum perm perm;
+    void (*run)(struct request *r);
+    const struct fluid_form *form; /* NULL: it has no body */
+    bool (*guard)(const struct xchg *x);
+};
+
+/* --- replies (routes.c) --- */
+
+void fluid_send(struct request *r, int status); /* sends the output of request_json's writer */
+void fluid_error(struct request *r, int status, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void fluid_fail(struct request *r, int status, const struct err *e);
+void fluid_refuse(struct request *r, const struct err *e);        /* with the status of its code */
+struct str fluid_query(const struct request *r, const char *key); /* "": absent */
+/* limit and offset; false: the reply is sent. */
+struct fluid_page {
+    int64_t limit, offset; /* limit 0: all */
+};
+bool fluid_read_page(struct request *r, struct fluid_page *ret);
+bool fluid_on_page(const struct fluid_page *p, int64_t at); /* whether the at-th, from 0, is */
+
+/* --- ids and times (words.c) --- */
+
+char *fluid_id(const char *prefix, const char *of, char to[FLUID_ID]); /* "CMD-0a1b2c3d" */
+char *fluid_new_id(const char *prefix, char to[FLUID_ID]);
+char *fluid_uuid(const char *of, char to[FLUID_ID]);
+void fluid_seconds(struct jw *w, const char *key, int64_t wall_ms);
+bool fluid_is(struct str text, const char *prefix, const char *of); /* our id, or made of it */
+
+/* --- sandboxes (sandbox.c, create.c) --- */
+
+struct fluid_note { /* borrowed from the JSON */
+    json_t *json;
+    struct str agent, job, source;
+    bool idle; /* it was made without being started */
+};
+void fluid_note_read(const struct sandbox_info *i, struct fluid_note *ret); /* json: decref */
+void fluid_note_write(struct buf *to, const struct fluid_note *n);
+/* The sandbox of the path; NULL: it is not there, and the reply is sent. */
+struct sandbox *fluid_find(struct request *r);
+struct sandbox *fluid_find_named(struct request *r, struct str ref);
+struct str fluid_sandbox_id(const struct sandbox_info *i);
+struct str fluid_sandbox_name(const struct sandbox_info *i);
+const char *fluid_state(const struct sandbox_info *i, const struct fluid_note *n);
+void fluid_write_sandbox(struct jw *w, const struct sandbox *s);
+/* The address, with the port of SSH, which is opened; false: *e has the reason. */
+bool fluid_write_address(struct request *r, struct sandbox *s, struct jw *w, struct err *e);
+void fluid_create(struct request *r);
+void fluid_list(struct request *r);
+void fluid_get(struct request *r);
+void fluid_destroy(struct request *r);
+void fluid_start(struct request *r);
+void fluid_stop(struct request *r);
+void fluid_ip(struct request *r);
+void fluid_vms(struct request *r);
+extern const struct fluid_form fluid_create_form, fluid_start_form, fluid_stop_form;
+
+/* --- commands (command.c, history.c) --- */
+
+void fluid_run(struct request *r);
+void fluid_sshkey(struct request *r);
+void fluid_commands(struct request *r);
+/* Replies with {sandbox, commands}. */
+void fluid_get_with_commands(struct request *r, struct sandbox *s);
+/* A Command object; env: JSON, or empty. */
+struct collect;
+void fluid_write_command(struct jw *w, const struct exec *x, const struct collect *c,
+                         struct str env);
+void fluid_command_text(const struct exec_info *i, struct buf *to);
+bool fluid_is_command(const struct exec_info *i); /* it has ended, and is not a terminal */
+extern const struct fluid_form fluid_run_form, fluid_sshkey_form;
+
+/* --- snapshots (snapshot.c) --- */
+
+void fluid_snapshot_create(struct request *r);
+void fluid_snapshots(struct request *r);
+void fluid_restore(struct request *r);
+extern const struct fluid_form fluid_snapshot_form, fluid_restore_form;
