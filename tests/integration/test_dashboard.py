@@ -9,7 +9,7 @@ import urllib.request
 
 import pytest
 
-from daemon import ASAN, ROOT, free_ports, native
+from daemon import ASAN, ROOT, free_ports, native, wait_for
 
 API = "/holt/v1"
 NODE = f"{ROOT}/tests/integration/node"
@@ -225,6 +225,39 @@ class TestPages:
             d.clear()
             d.stop()
 
+    def test_a_task_from_the_form_to_its_artifact(self, holtd):
+        command = f"echo '{TRICK} at work'; test -e ~/outbox/go || while ! test -e /tmp/go; do sleep 0.1; done; echo all done | tee ~/outbox/made.txt"
+        b = Browser("tasks", login=link(holtd), name="reporter", command=command, words="at work")
+        assert b.line() == {"wait": "running"}
+        run = holtd.ok("GET", f"{API}/task-runs")["tasks"][-1]
+        holtd.ok("POST", f"{API}/sandboxes/{run['sandbox']}/execs", {"command": ["touch", "/tmp/go"]})
+        b.go_on()
+        got = b.end()
+        assert f"{TRICK} at work" in got["lines"] and got["markup"] == 0, "what a task prints is text"
+        assert got["made"] == "all done\n"
+        assert [r.split()[-1] for r in got["rows"]] == ["cancelled", "completed"]
+        assert [t["state"] for t in holtd.ok("GET", f"{API}/task-runs")["tasks"]] == ["completed", "cancelled"]
+
+    def test_snapshots_go_back_and_fork(self, holtd):
+        box = holtd.ok("POST", f"{API}/sandboxes", {"name": "saved"})["id"]
+        run = lambda where, line: holtd.ok("POST", f"{API}/sandboxes/{where}/execs", {"command": ["sh", "-c", line]})["stdout"]  # noqa: E731
+        run(box, "echo good > /root/state")
+        b = Browser("snapshots", login=link(holtd), box=box, name="try")
+        assert b.line() == {"wait": "mistake"}
+        run(box, "echo bad > /root/state")
+        b.go_on()
+        assert "Running commands are ended" in b.end()["warning"]
+        assert [run(where, "cat /root/state") for where in (box, "try-1", "try-2")] == ["good\n"] * 3
+
+    def test_a_recording_is_played_again(self, holtd):
+        box = holtd.ok("POST", f"{API}/sandboxes", {"name": "recorded"})["id"]
+        line = r"printf 'the first screen\n'; sleep 0.3; printf '\033[2J\033[Hthe last screen\n'"
+        holtd.ok("POST", f"{API}/sandboxes/{box}/sessions", {"name": "show", "command": ["sh", "-c", line]})
+        wait_for(lambda: holtd.ok("GET", f"{API}/sandboxes/{box}/sessions?all=true")["sessions"][0]["ended_at"])
+        got = show("replay", login=link(holtd), session="recorded · show", last="the last screen")
+        assert "the last screen" in got["end"] and "the first screen" not in got["end"]
+        assert "the last screen" not in got["start"]
+
     def test_an_observer_sees_no_dead_buttons(self, holtd):
         holtd.ok("POST", f"{API}/sandboxes", {"name": "looked-at"})
         got = show("observe", login=link(holtd, role="observer"), name="looked-at")
@@ -247,8 +280,10 @@ class TestPages:
         holtd.ok("POST", f"{API}/sandboxes/{box}/execs", {"command": ["echo", "hi"]})
         for n in range(3):
             holtd.ok("POST", f"{API}/sandboxes/{box}/sessions", {"name": f"agent-{n}", "command": ["sh", "-c", "ls -l /usr; read a"]})
-        tabs = [f"instances/{box}/{tab}" for tab in ("terminal", "commands", "files", "network", "stats", "events", "overview")]
+        holtd.ok("POST", f"{API}/sandboxes/{box}/snapshots", {"name": "clean"})
+        task = holtd.ok("POST", f"{API}/task-runs", {"manifest": {"version": "1", "kind": "Task", "metadata": {"name": "report"}, "agent": {"command": "echo hello"}}})["id"]
+        tabs = [f"instances/{box}/{tab}" for tab in ("terminal", "commands", "files", "network", "snapshots", "stats", "events", "overview")]
         places = ["now", "instances", "instances/new", "terminals", "approvals", "board", "agents", "agents/messages", "events", "things/tokens", "things/secrets", "things/policies",
-                  "things/hosts", "things/access", "terminals/wall", "settings", *tabs]
+                  "things/hosts", "things/access", "terminals/wall", "terminals/recordings", "tasks", f"tasks/{task}", "settings", *tabs]
         got = show("axe", dark=link(holtd), light=link(holtd), places=places, shots=os.environ.get("HOLT_SHOTS"))
         assert got["found"] == {}

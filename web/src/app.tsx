@@ -19,6 +19,7 @@ import { InstanceList } from "./pages/instances/sidebar";
 import { LoginPage } from "./pages/login/page";
 import { NowPage } from "./pages/now/page";
 import { SettingsPage } from "./pages/settings/page";
+import { TasksPage } from "./pages/tasks/page";
 import { TerminalsPage } from "./pages/terminals/page";
 import { ThingsPage } from "./pages/things/page";
 
@@ -29,6 +30,7 @@ function Page() {
     case "instances": return <InstancesPage />;
     case "terminals": return <TerminalsPage />;
     case "approvals": return <ApprovalsPage />;
+    case "tasks": return <TasksPage />;
     case "board": return <BoardPage />;
     case "agents": return <AgentsPage />;
     case "events": return <EventsPage />;
@@ -43,7 +45,7 @@ function waiting(): number {
 }
 
 /** The operation without which a page would be empty. */
-const NEEDS: Record<string, OperationName> = { approvals: "approvalList", board: "projectList", agents: "agentList", events: "eventList", settings: "settingsList" };
+const NEEDS: Record<string, OperationName> = { approvals: "approvalList", tasks: "taskRunList", board: "projectList", agents: "agentList", events: "eventList", settings: "settingsList" };
 
 function mayOpen(page: string): boolean {
   const operation = NEEDS[page];

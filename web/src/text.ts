@@ -2,7 +2,7 @@
 export const text = {
   product: "holt",
   skip: "Skip to the content",
-  nav: { now: "Now", instances: "Instances", terminals: "Terminals", approvals: "Approvals", board: "Board", agents: "Agents", events: "Events", things: "Resources", settings: "Settings" },
+  nav: { now: "Now", instances: "Instances", terminals: "Terminals", approvals: "Approvals", tasks: "Tasks", board: "Board", agents: "Agents", events: "Events", things: "Resources", settings: "Settings" },
   link: {
     live: "Live",
     connecting: "Connecting…",
@@ -39,7 +39,7 @@ export const text = {
     noMatch: "No instance matches.", stop: "Stop", start: "Start", restart: "Restart", force: "Force off", pause: "Pause", resume: "Resume", remove: "Delete", pane: "📺 Pane",
     lost: (name: string) => `Delete ${name}? Its files and the output of its commands are lost.`, lostMany: (n: number) => `Delete ${n} instances? Their files and the output of their commands are lost.`,
     gone: (id: string) => `There is no instance ${id}: it may have been deleted.`,
-    tabs: { terminal: "Terminal", commands: "Commands", files: "Files", network: "Network", stats: "Stats", events: "Events", overview: "Overview" },
+    tabs: { terminal: "Terminal", commands: "Commands", files: "Files", network: "Network", snapshots: "Snapshots", stats: "Stats", events: "Events", overview: "Overview" },
   },
   terminal: {
     start: "Start a shell", running: "Running terminals", none: "No terminal runs here.", observer: "You are watching.", controller: "You are typing.", take: "Take control", leave: "Watch only",
@@ -68,6 +68,23 @@ export const text = {
   },
   events: { title: "Events", verify: "Verify the chain", verified: (n: number) => `The chain is whole: ${n} events checked.`, broken: (seq: string, why: string) => `The chain is broken at ${seq}: ${why}`, type: "Type", object: "Object", actor: "Actor", time: "Time", older: "Older", paused: "Paused", pause: "Pause", resume: "Resume", fresh: (n: number) => `${n} new` },
   things: { title: "Resources", images: "Images", volumes: "Volumes", secrets: "Secrets", tokens: "Tokens", rules: "Rules", policies: "Policies", hosts: "Hosts", access: "SSH access", templates: "Templates", webhooks: "Webhooks", sandboxes: "Instances", machines: "Machines", drain: "Drain", undrain: "Use again", drained: "drained", revoke: "Revoke", certificates: "Certificates", sshSessions: "SSH sessions", pull: "Pull an image", shownOnce: "Shown once. Keep it now:", role: "Role", value: "Value" },
+  tasks: {
+    groups: { open: "Open", ended: "Ended", failed: "Failed", all: "All" } as Record<string, string>, columns: ["Name", "State", "Progress", "User", "Priority", "Submitted", "Ended"],
+    none: "No task yet. Submit one here, or with holt task run -f task.yaml", submit: "Submit a task", repository: "Repository", branch: "Branch", agent: "Agent", timeout: "Time limit", prompt: "What to do",
+    manifest: "Manifest", manifestHint: "YAML or JSON; fields that holt does not know are named as warnings", asYaml: "Write YAML instead", asForm: "Use the form", way: "States", log: "Log", artifacts: "Artifacts",
+    noArtifacts: "It left no files.", artifactsLater: "Files are collected when it ends.", noContent: "Your token may not read what sandboxes print.", retry: "Submit again", cancel: "Cancel the task",
+    cancelAsk: (name: string) => `Cancel ${name}? Its command is killed and its sandbox removed.`, children: "Children", gone: (id: string) => `There is no task ${id}: it may have been removed.`,
+    attempt: (n: number) => `attempt ${n}`, toolCalls: (n: number) => (n === 1 ? "1 tool call" : `${n} tool calls`), tokens: (n: number) => `${n} tokens`, ended: (status: string) => `The command has ended: ${status}`,
+  },
+  snapshots: {
+    take: "Take a snapshot", name: "Name of the snapshot", taken: (name: string) => `Snapshot ${name} is taken`, frozen: (us: number) => `Commands stood still for ${(us / 1000).toFixed(1)} ms.`, none: "No snapshot yet. One has all files of this instance as they are now.",
+    columns: ["Name", "Size", "Entries", "Taken", "Content", ""], automatic: "automatic", restore: "Restore", restored: (name: string) => `The files of ${name} are back`,
+    undo: (id: string, ended: number) => `To undo it, restore ${id}.${ended ? ` Commands ended: ${ended}.` : ""}`, restoreAsk: (name: string) => `Go back to ${name}? Running commands are ended. The files of now are kept as an automatic snapshot.`,
+    removeAsk: (name: string) => `Remove ${name}? Instances and snapshots made from it stay.`, fork: "Fork", forkNow: "Fork this instance", forkOf: (name: string) => `Fork ${name}`, count: "How many", forkName: "Of several: NAME-1, NAME-2 and so on",
+    forkNote: "A fork has the same files, image, limits and network. It has no secrets and no volumes of its source.", forked: (n: number) => (n === 1 ? "1 instance is ready" : `${n} instances are ready`),
+    commit: "Save as image", imageName: "Name of the image", committed: (name: string) => `The image ${name} is ready`,
+  },
+  replay: { title: "Recordings", play: "Play", pause: "Pause", timeline: "Place in the recording", speed: "Speed", none: "No session has run. One is a terminal with a name: holt session create INSTANCE", columns: ["Session", "State", "Command", "Started", "Lasted", "Output", ""] },
   settings: { title: "Settings", value: "Value", source: "From", default: "Default" },
   errors: { failed: (what: string) => `${what} failed`, hint: "What helps" },
   keys: { title: "Keyboard", palette: "Go anywhere", help: "This list", now: "Now", instances: "Instances", approvals: "Approvals", board: "Board", next: "Next", previous: "Previous", paletteHint: "Type a page, an instance or an action" },

@@ -111,6 +111,70 @@ const scenarios = {
     say({ markup, panes: await page.locator('.pane').count(), problems });
   },
 
+  // A task from the form to its artifact, and once more.
+  async tasks() {
+    const page = await open(plan.login);
+    await go(page, 'tasks');
+    await page.click('text=Submit a task');
+    await page.selectOption('dialog select', 'command');
+    await page.fill('dialog input >> nth=0', plan.name);
+    await page.locator('dialog label', { hasText: 'Command' }).locator('input').fill(plan.command);
+    await page.click('dialog button.primary');
+    await page.locator('.page-head .state', { hasText: 'running' }).waitFor();
+    await page.locator('.log', { hasText: plan.words }).waitFor();
+    await wait('running');
+    await page.locator('.page-head .state', { hasText: 'completed' }).waitFor();
+    await page.locator('.log-end').waitFor();
+    const lines = await page.locator('.log p').allInnerTexts();
+    const markup = await page.locator('.log p *').count();
+    const [download] = await Promise.all([page.waitForEvent('download'), page.click('text=made.txt')]);
+    const made = fs.readFileSync(await download.path(), 'utf8');
+    await page.click('text=Submit again');
+    await page.locator('.page-head .state', { hasText: 'running' }).waitFor();
+    await page.click('text=Cancel the task');
+    await page.locator('dialog button.danger').click();
+    await page.locator('.page-head .state', { hasText: 'cancelled' }).waitFor();
+    await go(page, 'tasks');
+    await page.locator('tbody tr').nth(1).waitFor();
+    say({ lines, markup, made, rows: await page.locator('tbody .state').allInnerTexts(), problems });
+  },
+
+  // A snapshot, a mistake, the way back, and two forks.
+  async snapshots() {
+    const page = await open(plan.login);
+    await go(page, `instances/${plan.box}/snapshots`);
+    await page.fill('input[aria-label="Name of the snapshot"]', 'clean');
+    await page.click('text=Take a snapshot');
+    await page.locator('tbody tr', { hasText: 'clean' }).waitFor();
+    await wait('mistake');
+    await page.locator('tbody tr', { hasText: 'clean' }).locator('text=Restore').click();
+    const warning = await page.locator('dialog p').innerText();
+    await page.locator('dialog button.danger').click();
+    await page.locator('.notice', { hasText: 'are back' }).waitFor();
+    await page.locator('tbody tr', { hasText: 'automatic' }).waitFor();
+    await page.locator('tbody tr', { hasText: 'clean' }).locator('text=Fork').click();
+    await page.fill('dialog input >> nth=0', plan.name);
+    await page.fill('dialog input[type=number]', '2');
+    await page.click('dialog button.primary');
+    await row(page, `${plan.name}-1`).waitFor();
+    await row(page, `${plan.name}-2`).waitFor();
+    say({ warning, problems });
+  },
+
+  // The recording of a session that has ended: its end, then its beginning again.
+  async replay() {
+    const page = await open(plan.login);
+    await go(page, 'terminals/recordings');
+    await page.locator('tbody tr', { hasText: plan.session }).locator('button').click();
+    await page.locator('.replay .xterm-rows').waitFor();
+    await seesText(page, plan.last);
+    await page.locator('.pane-bar button', { hasText: 'Play' }).waitFor();
+    const end = await screenText(page);
+    await page.locator('.timeline').fill('0');
+    await page.waitForFunction((t) => !document.querySelector('.xterm-rows').textContent.includes(t), plan.last);
+    say({ end, start: await screenText(page), problems });
+  },
+
   // A terminal whose picture has drifted is painted again as the server has it.
   async resync() {
     const page = await open(plan.login);

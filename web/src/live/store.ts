@@ -5,7 +5,7 @@
 // Nothing polls.  The stream resumes by itself (Last-Event-ID); a gap or a new daemon loads everything again.
 import { batch, effect, signal, type Signal } from "@preact/signals";
 import { ApiError, call, listAll } from "../api/client";
-import type { Agent, Approval, Certificate, Event, Exec, Host, Image, Policy, Project, Sandbox, Secret, ServerInfo, SshSession, Task, Template, TerminalSession, Token, Volume, Webhook } from "../api/types";
+import type { Agent, Approval, Certificate, Event, Exec, Host, Image, Policy, Project, Sandbox, Secret, ServerInfo, Snapshot, SshSession, Task, TaskRun, Template, TerminalSession, Token, Volume, Webhook } from "../api/types";
 import { EventStream } from "./event-stream";
 import { self } from "./session";
 
@@ -113,6 +113,22 @@ export const tasks = makeKind<Task>(
   }),
   (id) => call("taskGet", { id }),
 );
+export const taskRuns = makeKind<TaskRun>(
+  (t) => t.id,
+  () => listAll(async (cursor) => {
+    const r = await call("taskRunList", { limit: LIMIT, ...(cursor ? { cursor } : {}) });
+    return { items: r.tasks, cursor: r.cursor };
+  }),
+  (id) => call("taskRunGet", { id }),
+);
+export const snapshots = makeKind<Snapshot>(
+  (s) => s.id,
+  () => listAll(async (cursor) => {
+    const r = await call("snapshotList", { all: true, limit: LIMIT, ...(cursor ? { cursor } : {}) });
+    return { items: r.snapshots, cursor: r.cursor };
+  }),
+  (id) => call("snapshotGet", { id }),
+);
 export const images = makeKind<Image>((i) => i.id, async () => (await call("imageList", {})).images, (id) => call("imageGet", { id }));
 export const volumes = makeKind<Volume>((v) => v.id, async () => (await call("volumeList", {})).volumes, (id) => call("volumeGet", { id }));
 export const secrets = makeKind<Secret>((s) => s.name, async () => (await call("secretList", {})).secrets, (name) => call("secretGet", { name }));
@@ -145,7 +161,7 @@ export const info = signal<ServerInfo | undefined>(undefined);
 
 const kinds: Record<string, Kind<never>> = {
   sandbox: sandboxes, approval: approvals, agent: agents, project: projects, task: tasks, image: images, volume: volumes, secret: secrets, token: tokens,
-  policy: policies, template: templates, host: hosts, certificate: certificates, webhook: webhooks,
+  task_run: taskRuns, snapshot: snapshots, policy: policies, template: templates, host: hosts, certificate: certificates, webhook: webhooks,
 } as unknown as Record<string, Kind<never>>;
 
 /** Commands of one sandbox are read by its page; it hears here which have changed. */
@@ -160,7 +176,7 @@ export const connection = signal<Link>("off");
 /** When the page was last known to be right. */
 export const asOf = signal(new Date());
 
-const GONE = new Set(["sandbox.destroyed", "agent.removed", "project.removed", "token.revoked", "secret.removed", "volume.removed", "image.removed", "policy.removed", "template.removed", "webhook.removed"]);
+const GONE = new Set(["sandbox.destroyed", "agent.removed", "project.removed", "token.revoked", "secret.removed", "volume.removed", "image.removed", "snapshot.removed", "policy.removed", "template.removed", "webhook.removed"]);
 
 function apply(event: Event): void {
   const [kind = "", id = ""] = event.object.split(/\/(.*)/s);

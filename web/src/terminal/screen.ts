@@ -18,7 +18,8 @@ export class Screen {
   private readonly observer: ResizeObserver;
   private readonly removeSheets: () => void;
 
-  constructor(element: HTMLElement, reader: boolean, onSize: (rows: number, cols: number) => void) {
+  /** fits: the size follows the element; otherwise it is the caller's. */
+  constructor(element: HTMLElement, reader: boolean, onSize: (rows: number, cols: number) => void, fits = true) {
     this.term = new Terminal({
       allowProposedApi: true, scrollback: SCROLLBACK, fontSize: 13, fontFamily: "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace", theme: themeOf(element), screenReaderMode: reader,
       cursorBlink: false, linkHandler: null,
@@ -31,6 +32,7 @@ export class Screen {
     this.term.attachCustomKeyEventHandler((e) => !(e.key === "Tab" && e.shiftKey));
     this.term.onResize(({ rows, cols }) => onSize(rows, cols));
     this.observer = new ResizeObserver(() => this.fit.fit());
+    if (!fits) return;
     this.observer.observe(element);
     this.fit.fit();
   }

@@ -12,6 +12,7 @@ import { Commands } from "./commands";
 import { InstanceEvents } from "./events";
 import { Files } from "./files";
 import { Network } from "./network";
+import { Snapshots } from "./snapshots";
 import { Stats } from "./stats";
 import { Terminals } from "./terminals";
 
@@ -31,7 +32,7 @@ function Overview({ of: s }: { of: Sandbox }) {
 }
 
 const TABS: Record<string, (s: Sandbox) => ComponentChildren> = {
-  terminal: (s) => <Terminals of={s} />, commands: (s) => <Commands of={s} />, files: (s) => <Files of={s} />, network: (s) => <Network of={s} />,
+  terminal: (s) => <Terminals of={s} />, commands: (s) => <Commands of={s} />, files: (s) => <Files of={s} />, network: (s) => <Network of={s} />, snapshots: (s) => <Snapshots of={s} />,
   stats: (s) => <Stats of={s} />, events: (s) => <InstanceEvents of={s} />, overview: (s) => <Overview of={s} />,
 };
 

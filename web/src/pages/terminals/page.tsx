@@ -1,9 +1,10 @@
-// Terminals: panes side by side, and the wall of all sessions.
+// Terminals: panes side by side, the wall of all sessions, and their recordings.
 import { Empty, Tabs } from "../../parts/ui";
 import { link, place } from "../../router";
 import { Pane } from "../../terminal/pane";
 import { panes, removePane } from "../../terminal/open";
 import { text } from "../../text";
+import { Recordings } from "./recordings";
 import { Wall } from "./wall";
 
 function Panes() {
@@ -22,8 +23,8 @@ export function TerminalsPage() {
   return (
     <>
       <h1>{text.nav.terminals}</h1>
-      <Tabs tabs={{ panes: text.terminal.panes, wall: text.terminal.wall }} current={tab} href={(t) => (t === "panes" ? link("terminals") : link("terminals", t))} />
-      {tab === "wall" ? <Wall /> : <Panes />}
+      <Tabs tabs={{ panes: text.terminal.panes, wall: text.terminal.wall, recordings: text.replay.title }} current={tab} href={(t) => (t === "panes" ? link("terminals") : link("terminals", t))} />
+      {tab === "wall" ? <Wall /> : tab === "recordings" ? <Recordings /> : <Panes />}
     </>
   );
 }
