@@ -1,12 +1,15 @@
 """fluid.sh's HTTP interface, with its own clients from PyPI and raw: on 8080 and 8081, where nobody needs a token."""
+import ctypes
 import json
 import os
 import subprocess
-import sys
+import time
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from websockets.sync.client import connect
 
 from daemon import native, wait_for
 from own_network import own_network
@@ -59,6 +62,14 @@ def ok(method, path, body=None, status=200, **more):
     got, reply, _ = call(method, path, body, **more)
     assert got == status, (method, path, got, reply)
     return reply
+
+
+def join_network(d):
+    """For threads of a test: they begin in the process's own network."""
+    def join():
+        with open(f"/proc/{d.process.pid}/ns/net") as f:
+            assert ctypes.CDLL(None, use_errno=True).setns(f.fileno(), 0) == 0
+    return join
 
 
 @pytest.fixture(scope="module")
@@ -270,3 +281,146 @@ def test_replies_have_the_originals_form(fluid):
     assert call("PUT", "/v1/sandboxes")[0] == 405
     status, reply, _ = fluid.request("GET", "/v1/sandboxes", token=None)
     assert status == 401 and reply["code"] == 401 and "error" in reply
+
+
+# --- live ---
+
+
+def frames(ws, until, most=200):
+    got = []
+    while len(got) < most:
+        got.append(json.loads(ws.recv(timeout=30)))
+        if until(got[-1]):
+            return got
+    raise AssertionError(got)
+
+
+def test_the_live_stream(box):
+    """History, then start, output and end while they happen; a plain GET is refused, not held."""
+    old = run(box, "echo past")
+    with connect(f"ws://127.0.0.1:8080/v1/sandboxes/{box}/stream") as ws:
+        first, second = frames(ws, lambda f: f["type"] == "command_history")
+        assert first["type"] == "connected" and first["sandbox_id"] == box
+        assert first["data"] == {"sandbox_id": box, "sandbox_name": first["data"]["sandbox_name"], "state": "RUNNING", "ip_address": "127.0.0.1"}
+        assert (second["data"]["command_id"], second["data"]["stdout"], second["data"]["exit_code"]) == (old["id"], "past\n", 0)
+        new = run(box, "echo now; echo bad >&2; exit 4")
+        got = [f for f in frames(ws, lambda f: f["type"] == "command_new") if f["type"] != "heartbeat"]
+        assert {f["data"]["command_id"] for f in got} == {new["id"]}
+        assert [f["type"] for f in got][0] == "command_start" and [f["type"] for f in got][-2:] == ["command_end", "command_new"]
+        output = {f["data"]["is_stderr"]: f["data"]["output"] for f in got if f["type"] == "command_output"}
+        assert output == {False: "now\n", True: "bad\n"} and got[-2]["data"]["exit_code"] == 4
+        assert got[-1]["data"]["stdout"] == "now\n" and got[-1]["data"]["stderr"] == "bad\n"
+        frames(ws, lambda f: f["type"] == "heartbeat" and "data" not in f)
+        ok("DELETE", f"/v1/sandboxes/{box}")
+        with pytest.raises(Exception) as end:
+            frames(ws, lambda f: False)
+        assert "1000" in str(end.value)
+    assert call("GET", f"/v1/sandboxes/{box}/stream")[0] == 400
+
+
+# --- access ---
+
+
+def test_certificates_open_ssh(fluid, box, tmp_path):
+    """Issued, used with stock ssh, listed with its session, revoked: then refused."""
+    subprocess.run(["ssh-keygen", "-qt", "ed25519", "-N", "", "-f", tmp_path / "key"], check=True)
+    public = (tmp_path / "key.pub").read_text()
+    got = ok("POST", "/v1/access/request", {"sandbox_id": box, "user_id": "me", "public_key": public, "ttl_minutes": 60})
+    assert (got["vm_ip_address"], got["username"], got["ttl_seconds"], len(got["certificate_id"])) == ("127.0.0.1", "root", 600, 16)
+    (tmp_path / "key-cert.pub").write_text(got["certificate"] + "\n")
+    shown = subprocess.run(["ssh-keygen", "-Lf", tmp_path / "key-cert.pub"], check=True, capture_output=True, text=True).stdout
+    assert "user certificate" in shown
+    command = ["ssh", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes",
+               "-i", str(tmp_path / "key"), "-p", str(got["ssh_port"]), "root@127.0.0.1", "echo over-ssh"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "over-ssh\n", done
+    info = ok("GET", f"/v1/access/certificate/{got['certificate_id']}")
+    assert (info["status"], info["sandbox_id"], info["is_expired"], info["principals"]) == ("ACTIVE", box, False, ["root"])
+    wait_for(lambda: [s["status"] for s in ok("GET", f"/v1/access/sessions?sandbox_id={box}")["sessions"]] == ["ENDED"])
+    own = ok("POST", "/v1/access/session/start", {"certificate_id": got["certificate_id"], "source_ip": "192.0.2.7"})["session_id"]
+    assert own.startswith("SESS-")
+    active = ok("GET", f"/v1/access/sessions?certificate_id={got['certificate_id']}&active_only=true")
+    assert [(s["id"], s["source_ip"], s["status"]) for s in active["sessions"]] == [(own, "192.0.2.7", "ACTIVE")] and active["total"] == 1
+    assert ok("POST", "/v1/access/session/end", {"session_id": own}) == {"message": "session ended", "session_id": own}
+    assert call("POST", "/v1/access/session/end", {"session_id": own})[0] == 404
+    assert ok("DELETE", f"/v1/access/certificate/{got['certificate_id']}", {})["id"] == got["certificate_id"]
+    assert call("DELETE", f"/v1/access/certificate/{got['certificate_id']}")[0] == 400
+    assert ok("GET", f"/v1/access/certificates?sandbox_id={box}&status=REVOKED")["total"] == 1
+    assert ok("GET", f"/v1/access/certificates?sandbox_id={box}&active_only=true")["total"] == 0
+    assert subprocess.run(command, capture_output=True, text=True, timeout=60).returncode == 255
+    assert call("POST", "/v1/access/session/start", {"certificate_id": got["certificate_id"]})[0] == 500
+    assert call("GET", "/v1/access/certificate/0000000000000000")[1]["error"] == "certificate not found"
+    assert ok("GET", "/v1/access/ca-pubkey")["public_key"].startswith("ssh-ed25519 ")
+    assert call("POST", "/v1/access/request", {"sandbox_id": box})[1]["error"] == "user_id is required"
+
+
+# --- people ---
+
+
+@pytest.fixture(scope="module")
+def person(fluid):
+    token = fluid.ok("POST", "/holt/v1/tokens", {"name": "ann", "role": "operator", "person": "ann"})["token"]
+    return {"Authorization": f"Bearer {token}"}
+
+
+def answer(question, person, approved, **more):
+    got, reply, _ = call("POST", "/api/v1/human/respond", {"request_id": question, "approved": approved, "approved_by": "Ann", **more}, headers=person)
+    assert got == 200, reply
+    return reply["data"]
+
+
+def test_an_ask_waits_for_a_person(fluid, person):
+    """It is held until the answer; the asker cannot give it; what was decided stays readable."""
+    body = {"prompt": "drop the table?", "action_type": "destructive", "context": "prod", "urgency": "high", "alternatives": ["rename it"]}
+    for approved, comment in ((True, "go on"), (False, "not today")):
+        with ThreadPoolExecutor(1, initializer=join_network(fluid)) as pool:
+            waiting = pool.submit(call, "POST", "/api/v1/human/ask", body)
+            pending = wait_for(lambda: ok("GET", "/api/v1/human/pending")["data"]["pending"])
+            assert len(pending) == 1
+            question = pending[0]["request_id"]
+            assert {"prompt": "drop the table?", "action_type": "destructive", "urgency": "high", "status": "pending", "context": "prod"}.items() <= pending[0].items()
+            assert ok("GET", f"/v1/human/pending/{question}")["prompt"] == "drop the table?"
+            status, reply, _ = call("POST", "/api/v1/human/respond", {"request_id": question, "approved": True, "approved_by": "me"})
+            assert status == 403 and reply["error"]["code"] == "FORBIDDEN" and not reply["success"], reply
+            assert not waiting.done()
+            assert answer(question, person, approved, comment=comment)["approved"] is approved
+            status, reply, heads = waiting.result(30)
+        assert status == 200 and reply["success"] and heads["Cache-Control"] == "no-store", reply
+        assert {"request_id": question, "approved": approved, "status": "approved" if approved else "rejected", "comment": comment}.items() <= reply["data"].items()
+        assert reply["data"]["approved_by"].startswith("token/tk_")  # the decider as it is known, whatever it calls itself
+        assert call("GET", f"/api/v1/human/pending/{question}")[0] == 404
+        assert ok("GET", f"/api/v1/human/requests/{question}")["data"]["approved"] is approved
+
+
+def test_an_ask_outlives_the_idle_limits_and_expires(tmp_path):
+    """Held through every time limit of the server, until its own; then it is a no."""
+    with own_network():
+        d = native(tmp_path, "--seed-ports", "--idle-ms", "1000", "--header-ms", "1000")
+        try:
+            began = time.monotonic()
+            got = ok("POST", "/v1/human/ask", {"prompt": "?", "action_type": "any", "timeout_secs": 4})
+            assert (got["approved"], got["status"], got["comment"], got["success"]) == (False, "expired", "request timed out", True)
+            assert time.monotonic() - began >= 4
+        finally:
+            d.stop()
+
+
+def test_a_question_without_waiting(fluid, person):
+    made = ok("POST", "/v1/human/ask-async", {"prompt": "?", "action_type": "deploy"})
+    assert made["status"] == "pending"
+    question = made["request_id"]
+    assert [p["action_type"] for p in ok("GET", "/v1/human/pending")["pending"] if p["request_id"] == question] == ["deploy"]
+    assert ok("DELETE", f"/v1/human/pending/{question}")["cancelled"] is True
+    assert {"approved": False, "status": "rejected", "comment": "request cancelled"}.items() <= ok("GET", f"/v1/human/requests/{question}").items()
+    for body in ({"prompt": "?"}, {"action_type": "x"}, {"prompt": "?", "action_type": "x", "urgency": "now"}):
+        status, reply, _ = call("POST", "/api/v1/human/ask", body)
+        assert status == 400 and reply["error"]["code"] == "VALIDATION_ERROR", reply
+    status, reply, heads = call("GET", "/api/v1/human/requests/ap_none", headers={"X-Request-ID": "mine"})
+    assert status == 404 and reply["error"]["code"] == "NOT_FOUND" and reply["request_id"] == heads["X-Request-ID"] == "mine"
+
+
+def test_health_of_the_agent_port(fluid):
+    for path in ("/v1/health", "/health"):
+        got = ok("GET", path, base="http://127.0.0.1:8081")
+        assert got["status"] == "healthy" and {"name": "tmux", "status": "healthy"} in got["components"], got
+    assert ok("GET", "/v1/health") == {"status": "ok"}

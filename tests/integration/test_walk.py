@@ -25,7 +25,7 @@ OPEN = {"healthz", "sbx.health", "readyz", "openapi", "login", "hub.ping", "page
         "agentic.live", "agentic.unknown"}
 # The team is one: agents without a tenant see its boards, mail between others excepted. What they cannot do is change what is A's.
 TEAM_SHARED = re.compile(r"^(hub\.)?(agent|agents|capabilities|checkpoint|revocation|project|task(?!_)|tasks|message|approval|proposal|file)")
-SOCKETS = {"sbx.stream", "agentic.orchestrate"}  # who asks for no WebSocket is told so first
+SOCKETS = {"fluid.stream", "sbx.stream", "agentic.orchestrate"}  # who asks for no WebSocket is told so first
 LONG = {"events", "event.list", "hub.events", "agentic.events"}
 
 
@@ -123,7 +123,7 @@ class World:
             "templates": [template["id"], *named(f"tpl-{MARK}")],
             "images": [image["id"], f"img-{MARK}", f"ta/img-{MARK}"], "secrets": [secret["id"], *named(f"sec-{MARK}")],
             "tokens": [owner], "agents": [agent], "reviewers": [agent], "projects": [project], "tasks": [str(task), work["id"]],
-            "messages": [agent], "history": [agent], "approvals": [proposal], "proposals": [proposal], "rules": ["er_0"], "grants": ["gr_0"], "certificates": [certificate["id"]], "assets": ["index.js"], "gates": ["ga_0"], "hosts": ["local"], "webhooks": ["wh_0"],
+            "messages": [agent], "history": [agent], "approvals": [proposal], "proposals": [proposal], "rules": ["er_0"], "grants": ["gr_0"], "certificates": [certificate["id"]], "certificate": [certificate["id"]], "pending": [proposal], "requests": [proposal], "assets": ["index.js"], "gates": ["ga_0"], "hosts": ["local"], "webhooks": ["wh_0"],
             "operations": ["op_0"], "hitl": [proposal], "vms": sorted(set(boxes)), "containers": sorted(set(boxes)), "ports": ["1"], "t": ["0" * 64], "tenant": ["ta"], "policies": ["fluid-defaults"],
             "snapshots": [snapshot["id"], f"box-{MARK}@snap-{MARK}"], "forks": sorted(set(boxes)), "task-runs": [work["id"]], "task-schedules": [schedule["id"]], "inbox": sorted(set(boxes)), "outbox": sorted(set(boxes)),
         }
@@ -207,18 +207,24 @@ class Naming(dict):
     """A body that names what is A's: never a success."""
 
 
+SOURCES = ("sandboxes", "snapshots", "templates", "images")
 # Of dialects whose bodies are read before anything is looked for: the least that is valid, and what can name A's.
 VALID = {"fluid.start": {}, "fluid.stop": {}, "fluid.run": {"command": "true"}, "fluid.snapshot": {"name": "x"}, "fluid.restore": {},
-         "fluid.sshkey": {"public_key": "ssh-ed25519 AAAA x", "username": "root"}, "fluid.create": {"source_vm_name": "no-such", "agent_id": "b"}}
-SOURCES = ("sandboxes", "snapshots", "templates", "images")
+         "fluid.sshkey": {"public_key": "ssh-ed25519 AAAA x", "username": "root"}, "fluid.create": {"source_vm_name": "no-such", "agent_id": "b"},
+         "fluid.access_request": {"sandbox_id": "no-such", "user_id": "b", "public_key": "ssh-ed25519 AAAA x"}, "fluid.certificate_revoke": {},
+         "fluid.session_start": {"certificate_id": "no-such"}, "fluid.session_end": {"session_id": "no-such"},
+         "fluid.ask": {"prompt": "?", "action_type": "x", "timeout_secs": 1}, "fluid.ask_async": {"prompt": "?", "action_type": "x"},
+         "fluid.respond": {"request_id": "no-such", "approved": True, "approved_by": "b"}}
+NAMES = {"fluid.create": ("source_vm_name", SOURCES), "fluid.access_request": ("sandbox_id", ("sandboxes",)), "fluid.session_start": ("certificate_id", ("certificates",)),
+         "fluid.respond": ("request_id", ("approvals",))}
 
 
 def bodies(world, route):
     """What to send: the least that is valid, then each field that can name what is A's."""
     schema, _, upload = schema_of(route)
     if route["name"] in VALID:
-        sources = [ref for kind in SOURCES for ref in world.refs[kind]] if route["name"] == "fluid.create" else []
-        return [VALID[route["name"]]] + [Naming({**VALID[route["name"]], "source_vm_name": ref}) for ref in sources]
+        field, kinds = NAMES.get(route["name"], (None, ()))
+        return [VALID[route["name"]]] + [Naming({**VALID[route["name"]], field: ref}) for kind in kinds for ref in world.refs[kind]]
     if upload:
         return [b"x"]
     if schema is None:

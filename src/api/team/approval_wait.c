@@ -23,6 +23,7 @@ struct wait {
     struct str id;
     int64_t until_ms;      /* clock_mono_ms */
     bool reading, changed; /* the row is being read; it changed meanwhile */
+    const struct approval_form *form;
     struct buf reply;
     bool pending; /* as it was read */
 };
@@ -50,7 +51,7 @@ static int read_work(struct store_tx *tx, void *arg, struct err *e)
     if (approval_need(&w->t, NULL, w->id, &a, e) < 0)
         return -1;
     w->pending = a.state == APPROVAL_PENDING;
-    approval_write(&j, &w->t, &a);
+    w->form->write(&j, &w->t, &a);
     return 0;
 }
 
@@ -72,8 +73,7 @@ static void looked(void *arg, const struct err *e)
     if (r && e->code != ERR_NONE) {
         request_fail(r, e);
     } else if (r) {
-        buf_add_char(&w->reply, '\n');
-        request_send(r, 0, "application/json", buf_str(&w->reply));
+        w->form->send(r, buf_str(&w->reply));
     }
     wait_free(w);
 }
@@ -195,15 +195,31 @@ static void follow(struct request *r, struct str id)
     event_stream_sse(r, &f, NULL);
 }
 
+static void send_native(struct request *r, struct str json)
+{
+    AUTO(buf_done) struct buf line = {0};
+
+    buf_add_str(&line, json);
+    buf_add_char(&line, '\n');
+    request_send(r, 0, "application/json", buf_str(&line));
+}
+
 void approval_wait(struct request *r, const struct team *t, struct str id, int64_t wait_ms)
 {
-    struct wait *w;
+    static const struct approval_form native = {approval_write, send_native};
 
-    if (wait_ms < 0) {
+    if (wait_ms < 0)
         follow(r, id);
-        return;
-    }
-    w = xzalloc(sizeof *w);
+    else
+        approval_wait_as(r, t, id, wait_ms, &native);
+}
+
+void approval_wait_as(struct request *r, const struct team *t, struct str id, int64_t wait_ms,
+                      const struct approval_form *form)
+{
+    struct wait *w = xzalloc(sizeof *w);
+
+    w->form = form;
     w->api = r->api;
     w->t = *t;
     w->t.arena = &w->arena;

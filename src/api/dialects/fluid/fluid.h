@@ -26,14 +26,19 @@ struct fluid_row {
     void (*run)(struct request *r);
     const struct fluid_form *form; /* NULL: it has no body */
     bool (*guard)(const struct xchg *x);
+    bool agent; /* of the agent interface: replies are envelopes */
 };
 
 /* --- replies (routes.c) --- */
 
 void fluid_send(struct request *r, int status); /* sends the output of request_json's writer */
+/* A reply of the agent interface: below /api/v1 inside an envelope; below /v1 bare, an object with
+ * the members of the envelope. */
+void fluid_reply(struct request *r, int status, struct str json);
 void fluid_error(struct request *r, int status, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void fluid_fail(struct request *r, int status, const struct err *e);
 void fluid_refuse(struct request *r, const struct err *e);        /* with the status of its code */
+void fluid_blocked(struct request *r, const struct err *e);       /* a policy refuses the command */
 struct str fluid_query(const struct request *r, const char *key); /* "": absent */
 /* limit and offset; false: the reply is sent. */
 struct fluid_page {
@@ -99,3 +104,43 @@ void fluid_snapshot_create(struct request *r);
 void fluid_snapshots(struct request *r);
 void fluid_restore(struct request *r);
 extern const struct fluid_form fluid_snapshot_form, fluid_restore_form;
+
+/* --- the live stream (stream.c) --- */
+
+void fluid_stream(struct request *r);
+void fluid_streams_tick(struct api *a);
+
+/* --- SSH certificates (access.c) --- */
+
+void fluid_access_request(struct request *r);
+void fluid_access_authority(struct request *r);
+void fluid_certificate(struct request *r);
+void fluid_certificates(struct request *r);
+void fluid_certificate_revoke(struct request *r);
+void fluid_session_start(struct request *r);
+void fluid_session_end(struct request *r);
+void fluid_access_sessions(struct request *r);
+extern const struct fluid_form fluid_access_form, fluid_revoke_form, fluid_session_start_form,
+    fluid_session_end_form;
+
+/* --- people (human.c) --- */
+
+void fluid_ask(struct request *r);
+void fluid_ask_async(struct request *r);
+void fluid_pending(struct request *r);
+void fluid_pending_one(struct request *r);
+void fluid_question(struct request *r);
+void fluid_respond(struct request *r);
+void fluid_cancel(struct request *r);
+extern const struct fluid_form fluid_ask_form, fluid_respond_form;
+
+/* --- state --- */
+
+struct fluid {
+    struct list streams;  /* struct stream */
+    struct list recorded; /* struct recorded: sessions that clients reported */
+    size_t recorded_count;
+    int64_t ticks;
+};
+struct fluid *fluid_of(const struct api *a);
+void fluid_recorded_done(struct fluid *f);

@@ -1,9 +1,14 @@
 /* routes: routes, errors and health of the fluid dialect. */
 #include "api/dialects/fluid/fluid.h"
 
+#include "base/clock.h"
+#include "base/mem.h"
+
 #include <stdarg.h>
 
 #define JSON_TYPE "application/json; charset=utf-8"
+#define REQUEST_ID_MAX 128
+#define AGENT_PORT 8081
 #define TEXT_TYPE "text/plain; charset=utf-8"
 
 /* --- replies --- */
@@ -15,7 +20,119 @@ void fluid_send(struct request *r, int status)
     request_send(r, status, JSON_TYPE, buf_str(&r->api->scratch));
 }
 
-static void send_error(struct request *r, int status, struct str text, struct str details)
+static bool is_agent(const struct request *r)
+{
+    const struct fluid_row *row = r->route ? r->route->data : NULL;
+
+    return row && row->agent;
+}
+
+/* --- the agent interface --- */
+
+/* The client's own id, or a unique one. */
+static struct str request_id(struct request *r)
+{
+    struct str given = http_req_header(xchg_req(r->x), "x-request-id");
+    char seed[FLUID_ID], id[FLUID_ID];
+
+    if (given.n > 0)
+        return str_make(given.p, size_min(given.n, REQUEST_ID_MAX));
+    return arena_str(xchg_arena(r->x), str_of(fluid_uuid(fluid_new_id("", seed), id)));
+}
+
+static void send_enveloped(struct request *r, int status, struct str json)
+{
+    xchg_add_header(r->x, "x-content-type-options", STR("nosniff"));
+    xchg_add_header(r->x, "x-frame-options", STR("DENY"));
+    xchg_add_header(r->x, "x-xss-protection", STR("1; mode=block"));
+    xchg_add_header(r->x, "cache-control", STR("no-store"));
+    request_send(r, status, JSON_TYPE, json);
+}
+
+static void write_envelope(struct jw *w, bool success, struct str id)
+{
+    jw_kbool(w, "success", success);
+    jw_ktime(w, "timestamp", clock_wall_ms());
+    if (id.n > 0)
+        jw_kstr(w, "request_id", id);
+}
+
+void fluid_reply(struct request *r, int status, struct str json)
+{
+    struct str id = request_id(r);
+    AUTO(buf_done) struct buf to = {0};
+    struct jw w = {.to = &to};
+    bool bare = !str_starts(xchg_req(r->x)->path, STR("/api/"));
+
+    xchg_add_header(r->x, "x-request-id", id);
+    if (bare && json.p[0] != '{') {
+        buf_add_str(&to, json);
+    } else {
+        jw_object(&w);
+        /* the request_id of a question wins */
+        write_envelope(&w, true, bare && str_starts(json, STR("{\"request_id\"")) ? STR("") : id);
+        if (bare) {
+            buf_add_c(&to, json.n > 2 ? "," : "");
+            buf_add_str(&to, str_skip(json, 1));
+        } else {
+            jw_key(&w, "data");
+            jw_raw(&w, json);
+            jw_object_end(&w);
+        }
+    }
+    buf_add_char(&to, '\n');
+    send_enveloped(r, status, buf_str(&to));
+}
+
+static const char *code_of(int status)
+{
+    switch (status) {
+    case 400:
+    case 409:
+    case 413:
+        return "VALIDATION_ERROR";
+    case 401:
+    case 403:
+        return "FORBIDDEN";
+    case 404:
+        return "NOT_FOUND";
+    case 429:
+        return "RATE_LIMITED";
+    default:
+        return "INTERNAL_ERROR";
+    }
+}
+
+static void send_agent_error(struct request *r, int status, const char *code, struct str text,
+                             struct str details)
+{
+    AUTO(buf_done) struct buf to = {0};
+    struct jw w = {.to = &to};
+    struct str id = request_id(r);
+
+    jw_object(&w);
+    write_envelope(&w, false, id);
+    jw_key(&w, "error");
+    jw_object(&w);
+    jw_kc(&w, "code", code);
+    jw_kstr(&w, "message", text);
+    if (details.n > 0)
+        jw_kstr(&w, "details", details);
+    jw_object_end(&w);
+    jw_object_end(&w);
+    buf_add_char(&to, '\n');
+    xchg_add_header(r->x, "x-request-id", id);
+    send_enveloped(r, status, buf_str(&to));
+}
+
+void fluid_blocked(struct request *r, const struct err *e)
+{
+    send_agent_error(r, 403, "COMMAND_BLOCKED", str_of(e->msg), str_of(e->hint));
+}
+
+/* --- errors --- */
+
+static void send_main_error(struct request *r, int status, struct str text, struct str details)
 {
     struct jw w = request_json(r);
 
@@ -25,9 +142,17 @@ static void send_error(struct request *r, int status, struct str text, struct st
     if (details.n > 0)
         jw_kstr(&w, "details", details);
     jw_object_end(&w);
+    fluid_send(r, status);
+}
+
+static void send_error(struct request *r, int status, struct str text, struct str details)
+{
     if (status == 401)
         xchg_add_header(r->x, "www-authenticate", STR("Bearer"));
-    fluid_send(r, status);
+    if (is_agent(r))
+        send_agent_error(r, status, code_of(status), text, details);
+    else
+        send_main_error(r, status, text, details);
 }
 
 void fluid_error(struct request *r, int status, const char *fmt, ...)
@@ -130,10 +255,49 @@ bool fluid_on_page(const struct fluid_page *p, int64_t at)
 
 /* --- health --- */
 
-static void send_health(struct request *r)
+static void write_component(struct jw *w, const char *name)
 {
+    jw_object(w);
+    jw_kc(w, "name", name);
+    jw_kc(w, "status", "healthy");
+    jw_object_end(w);
+}
+
+/* The agent daemon's form, where its clients expect that daemon. */
+static void send_agent_health(struct request *r)
+{
+    static const char *const parts[] = {"tmux-client", "tmux", "virsh-sandbox", "file", "command"};
     struct jw w = request_json(r);
 
+    jw_object(&w);
+    jw_kc(&w, "status", "healthy");
+    jw_kc(&w, "version", r->api->c.version);
+    jw_kc(&w, "uptime",
+          arena_printf(xchg_arena(r->x), "%llds",
+                       (long long)((clock_mono_ms() - r->api->started_mono_ms) / 1000)));
+    jw_key(&w, "components");
+    jw_array(&w);
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        write_component(&w, parts[i]);
+    jw_array_end(&w);
+    jw_object_end(&w);
+    fluid_send(r, 200);
+}
+
+static bool is_agent_port(const struct xchg *x)
+{
+    return xchg_listener(x)->port == AGENT_PORT;
+}
+
+static void send_health(struct request *r)
+{
+    struct jw w;
+
+    if (is_agent_port(r->x)) {
+        send_agent_health(r);
+        return;
+    }
+    w = request_json(r);
     jw_object(&w);
     jw_kc(&w, "status", "ok");
     jw_object_end(&w);
@@ -144,6 +308,8 @@ static void send_health(struct request *r)
 
 #define BOTH(path) "/v1" path, "/api/v1" path
 #define MAIN(path) "/v1" path, NULL
+#define AGENT(method, path, name, perm, run, form)                                                 \
+    {method, BOTH(path), "fluid." name, perm, run, form, .agent = true}
 
 /* clang-format off */
 static const struct fluid_row rows[] = {
@@ -164,6 +330,25 @@ static const struct fluid_row rows[] = {
     {"POST", BOTH("/sandboxes/{id}/snapshots"), "fluid.snapshot", PERM_SANDBOX_WRITE, fluid_snapshot_create, &fluid_snapshot_form},
     {"GET", BOTH("/sandboxes/{id}/snapshots"), "fluid.snapshots", PERM_SANDBOX_READ, fluid_snapshots},
     {"POST", BOTH("/sandboxes/{id}/snapshots/{name}/restore"), "fluid.restore", PERM_SANDBOX_WRITE, fluid_restore, &fluid_restore_form},
+    {"GET", BOTH("/sandboxes/{id}/stream"), "fluid.stream", PERM_SANDBOX_CONTENT, fluid_stream},
+    {"GET", "/health", NULL, "fluid.health", PERM_NONE, send_agent_health, .guard = is_agent_port},
+
+    {"POST", BOTH("/access/request"), "fluid.access_request", PERM_SANDBOX_WRITE, fluid_access_request, &fluid_access_form},
+    {"GET", BOTH("/access/ca-pubkey"), "fluid.access_ca", PERM_SELF, fluid_access_authority},
+    {"GET", BOTH("/access/certificate/{id}"), "fluid.certificate", PERM_SANDBOX_READ, fluid_certificate},
+    {"DELETE", BOTH("/access/certificate/{id}"), "fluid.certificate_revoke", PERM_SANDBOX_WRITE, fluid_certificate_revoke, &fluid_revoke_form},
+    {"GET", BOTH("/access/certificates"), "fluid.certificates", PERM_SANDBOX_READ, fluid_certificates},
+    {"POST", BOTH("/access/session/start"), "fluid.session_start", PERM_SANDBOX_WRITE, fluid_session_start, &fluid_session_start_form},
+    {"POST", BOTH("/access/session/end"), "fluid.session_end", PERM_SANDBOX_WRITE, fluid_session_end, &fluid_session_end_form},
+    {"GET", BOTH("/access/sessions"), "fluid.access_sessions", PERM_SANDBOX_READ, fluid_access_sessions},
+
+    AGENT("POST", "/human/ask", "ask", PERM_ASK, fluid_ask, &fluid_ask_form),
+    AGENT("POST", "/human/ask-async", "ask_async", PERM_ASK, fluid_ask_async, &fluid_ask_form),
+    AGENT("GET", "/human/pending", "pending", PERM_ASK_READ, fluid_pending, NULL),
+    AGENT("GET", "/human/pending/{id}", "pending_one", PERM_ASK_READ, fluid_pending_one, NULL),
+    AGENT("GET", "/human/requests/{id}", "question", PERM_ASK_READ, fluid_question, NULL),
+    AGENT("POST", "/human/respond", "respond", PERM_TEAM_RULE, fluid_respond, &fluid_respond_form),
+    AGENT("DELETE", "/human/pending/{id}", "cancel", PERM_ASK, fluid_cancel, NULL),
 };
 /* clang-format on */
 
@@ -191,8 +376,41 @@ static int add_routes(struct router *to, struct err *e)
     return 0;
 }
 
+/* --- the row --- */
+
+struct fluid *fluid_of(const struct api *a)
+{
+    return dialect_state(a, &dialect_fluid);
+}
+
+static void *fluid_new(struct api *a)
+{
+    struct fluid *f = xzalloc(sizeof *f);
+
+    (void)a;
+    list_init(&f->streams);
+    list_init(&f->recorded);
+    return f;
+}
+
+static void fluid_free(void *state)
+{
+    if (state)
+        fluid_recorded_done(state);
+    mem_free(state);
+}
+
+static void fluid_tick(struct api *a, void *state)
+{
+    (void)state;
+    fluid_streams_tick(a);
+}
+
 const struct dialect dialect_fluid = {
     .name = FLUID_DIALECT,
+    .start = fluid_new,
+    .tick = fluid_tick,
+    .free = fluid_free,
     .add_routes = add_routes,
     .roots = (const char *const[]){"v1", NULL},
     .fail = fail_without_route,
