@@ -1,5 +1,6 @@
 """fluid.sh's HTTP interface, with its own clients from PyPI and raw: on 8080 and 8081, where nobody needs a token."""
 import ctypes
+import hashlib
 import json
 import os
 import subprocess
@@ -424,3 +425,120 @@ def test_health_of_the_agent_port(fluid):
         got = ok("GET", path, base="http://127.0.0.1:8081")
         assert got["status"] == "healthy" and {"name": "tmux", "status": "healthy"} in got["components"], got
     assert ok("GET", "/v1/health") == {"status": "ok"}
+
+
+# --- the agent interface ---
+
+
+AGENT = "http://127.0.0.1:8081"
+
+
+def agent(method, path, body=None, status=200):
+    """Below /api/v1: the data of the envelope, or the error."""
+    got, reply, _ = call(method, f"/api/v1{path}", body, base=AGENT)
+    assert got == status and reply["success"] is (status == 200) and reply["request_id"] and reply["timestamp"], (path, got, reply)
+    return reply["data"] if status == 200 else reply["error"]
+
+
+def read_until(pane, text):
+    return wait_for(lambda: (got := agent("POST", "/tmux/panes/read", {"pane_id": pane, "last_n_lines": 20})) and text in got["content"] and got)
+
+
+def test_tmux(fluid, box):
+    """Panes are terminals inside sandboxes: keys and text go in, the screen comes out."""
+    made = agent("POST", "/tmux/sessions/create", {"name": "job", "sandbox_id": box})
+    pane = made["pane_id"]
+    assert made["session_name"] == "job" and made["session_id"].startswith("$") and pane.startswith("%")
+    assert agent("POST", "/tmux/panes/send-keys", {"pane_id": pane, "text": "echo $((6*7))-$(hostname)"}) == {"pane_id": pane, "sent": True}
+    agent("POST", "/tmux/panes/send-keys", {"pane_id": pane, "key": "Enter"})
+    assert "42-" in read_until(pane, "42-")["content"]
+    agent("POST", "/tmux/panes/send-keys", {"pane_id": "job:0.0", "text": "sleep 1000\r"})
+    sleeping = lambda: run(box, "cat /proc/[0-9]*/comm | grep -c '^sleep$'")["stdout"] == "1\n"
+    wait_for(sleeping)
+    agent("POST", "/tmux/panes/send-keys", {"pane_id": pane, "key": "C-c"})
+    wait_for(lambda: not sleeping())
+    one = agent("POST", "/tmux/panes/read", {"pane_id": pane, "last_n_lines": 1})
+    assert one["lines"] == 1 and "\n" not in one["content"]
+    assert [p["pane_id"] for p in agent("GET", "/tmux/panes?session=job")["panes"]] == [pane]
+    assert [w["session_name"] for w in agent("GET", "/tmux/windows?session=job")] == ["job"]
+    listed = call("GET", "/v1/tmux/sessions", base=AGENT)[1]
+    assert isinstance(listed, list) and {"name": "job", "windows": 1, "attached": False}.items() <= listed[0].items()
+    for body in ({"pane_id": pane, "key": "F1"}, {"pane_id": "%1", "key": "Enter"}):
+        assert agent("POST", "/tmux/panes/send-keys", body, 403)["code"] == "FORBIDDEN"
+    assert agent("POST", "/tmux/panes/switch", {"pane_id": pane}) == {"pane_id": pane, "switched": True}
+    second = agent("POST", "/tmux/panes/create", {"session_name": "job", "sandbox_id": box, "command": "cat"})
+    assert second["session_name"].startswith("job-") and second["pane_id"] != pane
+    assert agent("POST", "/tmux/sessions/job/release") == {"session_name": "job", "success": True}
+    assert agent("DELETE", f"/tmux/panes/%25{second['pane_id'][1:]}")["killed"] is True
+    assert agent("DELETE", "/tmux/sessions/job") == {"session_name": "job", "killed": True}
+    assert agent("POST", "/tmux/panes/read", {"pane_id": pane}, 404)["code"] == "NOT_FOUND"
+    assert agent("POST", "/tmux/sessions/create", {"name": "a b"}, 400)["code"] == "VALIDATION_ERROR"
+
+
+def test_terminals_of_sandboxes(box):
+    made = agent("POST", "/sandbox/sessions/create", {"sandbox_id": box, "ttl_minutes": 99})
+    assert made["session_name"] == f"sandbox_{box}" and made["sandbox_id"] == box and 590 <= made["ttl_seconds"] <= 600
+    listed = agent("GET", "/sandbox/sessions")
+    assert [s["session_id"] for s in listed["sessions"]] == [made["session_id"]] and listed["total"] == 1
+    assert agent("GET", f"/sandbox/sessions/{made['session_name']}")["is_expired"] is False
+    assert agent("DELETE", f"/sandbox/sessions/{made['session_name']}")["credentials_cleaned"] is True
+    assert agent("GET", "/sandbox/sessions")["total"] == 0
+    assert agent("GET", f"/sandbox/sessions/{made['session_name']}", status=404)["code"] == "NOT_FOUND"
+
+
+def test_commands_of_the_agent(fluid):
+    """In a sandbox of the caller's own, never on the machine of holtd; by the rules of the shipped policy."""
+    got = agent("POST", "/command/run", {"command": "echo", "args": ["a b", "$x"]})
+    assert (got["stdout"], got["exit_code"], got["args"], got["dry_run"], got["timed_out"]) == ("a b $x\n", 0, ["a b", "$x"], False, False)
+    assert agent("POST", "/command/run", {"command": "touch", "args": ["/tmp/by-agent"]})["exit_code"] == 0
+    assert not os.path.exists("/tmp/by-agent")
+    assert "by-agent" in agent("POST", "/command/run", {"command": "ls", "args": ["/tmp"]})["stdout"]
+    assert agent("POST", "/command/run", {"command": "ls", "args": ["/"], "dry_run": True})["dry_run"] is True
+    for command, args in (("sudo", ["ls"]), ("bash", ["-c", "ls"]), ("ls", ["a;b"]), ("no-such-tool", [])):
+        assert agent("POST", "/command/run", {"command": command, "args": args}, 403)["code"] == "COMMAND_BLOCKED", command
+    late = agent("POST", "/command/run", {"command": "tail", "args": ["-f", "/dev/null"], "timeout": 1})
+    assert late["timed_out"] is True and late["exit_code"] == -1 and late["stderr"].startswith("command timed out")
+    assert agent("POST", "/command/run", {"command": "ls", "timeout": 301}, 400)["code"] == "VALIDATION_ERROR"
+    lists = agent("GET", "/command/allowed")
+    assert "git" in lists["allowed"] and "sudo" in lists["denied"]
+
+
+def test_files_of_the_agent(fluid, box):
+    def at(what, status=200, **body):
+        return agent("POST", f"/file/{what}", {"sandbox_id": box, **body}, status)
+    text = "one\ntwo\nthree\n"
+    assert at("write", path="/srv/d/f", content=text, create_dir=True, mode="0640") == {"path": "/srv/d/f", "written": True, "bytes_written": 14, "created": True}
+    assert at("write", 409, path="/srv/d/f", content="x")["code"] == "VALIDATION_ERROR"
+    got = at("read", path="/srv/d/f")
+    assert (got["content"], got["total_lines"], got["from_line"], got["to_line"], got["truncated"], got["size"], got["mode"]) == (text, 3, 1, 3, False, 14, "-rw-r-----")
+    part = at("read", path="/srv/d/f", from_line=2, to_line=2)
+    assert (part["content"], part["truncated"], part["to_line"]) == ("two\n", True, 2)
+    edited = at("edit", path="/srv/d/f", old_text="two", new_text="2")
+    assert edited["replacements"] == 1 and edited["content_after"] == "one\n2\nthree\n" and "-two\n+2\n" in edited["diff"]
+    assert at("edit", 400, path="/srv/d/f", old_text="nine", new_text="9")["code"] == "VALIDATION_ERROR"
+    assert at("copy", source="/srv/d/f", destination="/srv/d/g")["bytes_copied"] == 12
+    assert at("copy", 409, source="/srv/d/f", destination="/srv/d/g")["code"] == "VALIDATION_ERROR"
+    assert run(box, "cat /srv/d/g; stat -c %a /srv/d/f")["stdout"] == "one\n2\nthree\n640\n"
+    assert at("hash", path="/srv/d/g")["hash"] == hashlib.sha256(b"one\n2\nthree\n").hexdigest()
+    assert at("exists", path="/srv/d")["is_dir"] is True and at("exists", path="/srv/none")["exists"] is False
+    assert sorted(f["path"] for f in at("list", path="/srv", recursive=True)["files"]) == ["d", "d/f", "d/g"]
+    assert [f["path"] for f in at("list", path="/srv")["files"]] == ["/srv/d"]
+    assert at("read", 404, path="/srv/none")["code"] == "NOT_FOUND"
+    for path in ("/etc/shadow", "/srv/../etc/shadow"):
+        assert at("read", 403, path=path)["code"] == "FORBIDDEN"
+    assert at("delete", 403, path="/srv/d/g")["code"] == "FORBIDDEN"
+    assert at("write", 400, path="", content="")["code"] == "VALIDATION_ERROR"
+
+
+def test_the_audit_log(fluid, box):
+    fluid.request("GET", "/v1/sandboxes")
+    run(box, "true")
+    status, reply, _ = fluid.request("POST", "/api/v1/audit/query", {"tool": "command", "limit": 2})
+    entries = reply["data"]["entries"]
+    assert status == 200 and len(entries) == 2 and all(e["tool"] == "command" for e in entries) and reply["data"]["has_more"] is True
+    assert entries[0]["timestamp"] >= entries[1]["timestamp"] and "arguments" in entries[0]
+    status, reply, _ = fluid.request("POST", "/v1/audit/query", {"tool": "sandbox", "action": "created"})
+    assert status == 200 and reply["total_count"] >= 1 and "arguments" not in reply["entries"][0]
+    status, reply, _ = fluid.request("GET", "/v1/audit/stats")
+    assert status == 200 and reply["enabled"] is True and reply["entries_by_tool"]["command"] >= 1
+    assert fluid.request("POST", "/v1/audit/query", {"since": "yesterday"})[0] == 400

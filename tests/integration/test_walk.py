@@ -123,7 +123,7 @@ class World:
             "templates": [template["id"], *named(f"tpl-{MARK}")],
             "images": [image["id"], f"img-{MARK}", f"ta/img-{MARK}"], "secrets": [secret["id"], *named(f"sec-{MARK}")],
             "tokens": [owner], "agents": [agent], "reviewers": [agent], "projects": [project], "tasks": [str(task), work["id"]],
-            "messages": [agent], "history": [agent], "approvals": [proposal], "proposals": [proposal], "rules": ["er_0"], "grants": ["gr_0"], "certificates": [certificate["id"]], "certificate": [certificate["id"]], "pending": [proposal], "requests": [proposal], "assets": ["index.js"], "gates": ["ga_0"], "hosts": ["local"], "webhooks": ["wh_0"],
+            "messages": [agent], "history": [agent], "approvals": [proposal], "proposals": [proposal], "rules": ["er_0"], "grants": ["gr_0"], "certificates": [certificate["id"]], "certificate": [certificate["id"]], "panes": [session["id"]], "pending": [proposal], "requests": [proposal], "assets": ["index.js"], "gates": ["ga_0"], "hosts": ["local"], "webhooks": ["wh_0"],
             "operations": ["op_0"], "hitl": [proposal], "vms": sorted(set(boxes)), "containers": sorted(set(boxes)), "ports": ["1"], "t": ["0" * 64], "tenant": ["ta"], "policies": ["fluid-defaults"],
             "snapshots": [snapshot["id"], f"box-{MARK}@snap-{MARK}"], "forks": sorted(set(boxes)), "task-runs": [work["id"]], "task-schedules": [schedule["id"]], "inbox": sorted(set(boxes)), "outbox": sorted(set(boxes)),
         }
@@ -214,9 +214,15 @@ VALID = {"fluid.start": {}, "fluid.stop": {}, "fluid.run": {"command": "true"}, 
          "fluid.access_request": {"sandbox_id": "no-such", "user_id": "b", "public_key": "ssh-ed25519 AAAA x"}, "fluid.certificate_revoke": {},
          "fluid.session_start": {"certificate_id": "no-such"}, "fluid.session_end": {"session_id": "no-such"},
          "fluid.ask": {"prompt": "?", "action_type": "x", "timeout_secs": 1}, "fluid.ask_async": {"prompt": "?", "action_type": "x"},
-         "fluid.respond": {"request_id": "no-such", "approved": True, "approved_by": "b"}}
+         "fluid.respond": {"request_id": "no-such", "approved": True, "approved_by": "b"},
+         "fluid.tmux_session_create": {"name": "b", "command": "true"}, "fluid.tmux_pane_create": {"command": "true"}, "fluid.tmux_read": {"pane_id": "no-such"},
+         "fluid.tmux_switch": {"pane_id": "no-such"}, "fluid.tmux_send": {"pane_id": "no-such", "key": "Enter"}, "fluid.terminal_create": {"sandbox_id": "no-such"},
+         "fluid.command": {"command": "ls"}, "fluid.file_copy": {"source": "/etc/hostname", "destination": "/tmp/h"}, "fluid.audit_query": {},
+         **{f"fluid.file_{what}": {"path": "/tmp/f", "content": "b", "old_text": "b"} for what in ("read", "write", "edit", "delete", "list", "exists", "hash")}}
+IN_BOX = [name for name in VALID if name.startswith("fluid.file_") or name in ("fluid.command", "fluid.tmux_session_create", "fluid.tmux_pane_create", "fluid.terminal_create")]
 NAMES = {"fluid.create": ("source_vm_name", SOURCES), "fluid.access_request": ("sandbox_id", ("sandboxes",)), "fluid.session_start": ("certificate_id", ("certificates",)),
-         "fluid.respond": ("request_id", ("approvals",))}
+         "fluid.respond": ("request_id", ("approvals",)), **{name: ("sandbox_id", ("sandboxes",)) for name in IN_BOX},
+         **{f"fluid.tmux_{what}": ("pane_id", ("sessions",)) for what in ("read", "switch", "send")}}
 
 
 def bodies(world, route):

@@ -27,6 +27,7 @@ struct fluid_row {
     const struct fluid_form *form; /* NULL: it has no body */
     bool (*guard)(const struct xchg *x);
     bool agent; /* of the agent interface: replies are envelopes */
+    void (*in_box)(struct request *r, struct sandbox *s); /* instead of run: in a sandbox */
 };
 
 /* --- replies (routes.c) --- */
@@ -133,6 +134,46 @@ void fluid_question(struct request *r);
 void fluid_respond(struct request *r);
 void fluid_cancel(struct request *r);
 extern const struct fluid_form fluid_ask_form, fluid_respond_form;
+
+/* --- the agent interface (control.c, tmux.c, tool.c, file.c, audit.c) --- */
+
+void fluid_with_box(struct request *r); /* calls the row's in_box */
+struct alias_name fluid_control_name(const struct request *r);
+void fluid_tmux_sessions(struct request *r);
+void fluid_tmux_windows(struct request *r);
+void fluid_tmux_panes(struct request *r);
+void fluid_tmux_session_create(struct request *r, struct sandbox *s);
+void fluid_tmux_pane_create(struct request *r, struct sandbox *s);
+void fluid_tmux_send(struct request *r);
+void fluid_tmux_switch(struct request *r);
+void fluid_tmux_read(struct request *r);
+void fluid_tmux_pane_kill(struct request *r);
+void fluid_tmux_session_kill(struct request *r);
+void fluid_tmux_release(struct request *r);
+void fluid_terminal_create(struct request *r);
+void fluid_terminals(struct request *r);
+void fluid_terminal(struct request *r);
+void fluid_terminal_kill(struct request *r);
+extern const struct fluid_form fluid_tmux_form, fluid_keys_form, fluid_read_form,
+    fluid_terminal_form;
+void fluid_tool_run(struct request *r, struct sandbox *s);
+void fluid_tool_allowed(struct request *r);
+extern const struct fluid_form fluid_tool_form;
+/* The rules of commands and paths; NULL: none. */
+const struct policy *fluid_rules(const struct request *r);
+bool fluid_path_is_denied(const struct request *r, struct str path);
+void fluid_file_read(struct request *r, struct sandbox *s);
+void fluid_file_write(struct request *r, struct sandbox *s);
+void fluid_file_edit(struct request *r, struct sandbox *s);
+void fluid_file_copy(struct request *r, struct sandbox *s);
+void fluid_file_delete(struct request *r, struct sandbox *s);
+void fluid_file_list(struct request *r, struct sandbox *s);
+void fluid_file_exists(struct request *r, struct sandbox *s);
+void fluid_file_hash(struct request *r, struct sandbox *s);
+extern const struct fluid_form fluid_file_form, fluid_copy_form;
+void fluid_audit_query(struct request *r);
+void fluid_audit_stats(struct request *r);
+extern const struct fluid_form fluid_audit_form;
 
 /* --- state --- */
 

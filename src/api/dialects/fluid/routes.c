@@ -49,9 +49,8 @@ static void send_enveloped(struct request *r, int status, struct str json)
     request_send(r, status, JSON_TYPE, json);
 }
 
-static void write_envelope(struct jw *w, bool success, struct str id)
+static void write_envelope(struct jw *w, struct str id)
 {
-    jw_kbool(w, "success", success);
     jw_ktime(w, "timestamp", clock_wall_ms());
     if (id.n > 0)
         jw_kstr(w, "request_id", id);
@@ -69,8 +68,10 @@ void fluid_reply(struct request *r, int status, struct str json)
         buf_add_str(&to, json);
     } else {
         jw_object(&w);
-        /* the request_id of a question wins */
-        write_envelope(&w, true, bare && str_starts(json, STR("{\"request_id\"")) ? STR("") : id);
+        /* the payload's members win: the request_id of a question */
+        if (!bare || !str_find(json, STR("\"success\":")))
+            jw_kbool(&w, "success", true);
+        write_envelope(&w, bare && str_starts(json, STR("{\"request_id\"")) ? STR("") : id);
         if (bare) {
             buf_add_c(&to, json.n > 2 ? "," : "");
             buf_add_str(&to, str_skip(json, 1));
@@ -111,7 +112,8 @@ static void send_agent_error(struct request *r, int status, const char *code, st
     struct str id = request_id(r);
 
     jw_object(&w);
-    write_envelope(&w, false, id);
+    jw_kbool(&w, "success", false);
+    write_envelope(&w, id);
     jw_key(&w, "error");
     jw_object(&w);
     jw_kc(&w, "code", code);
@@ -204,6 +206,14 @@ static const struct fluid_row *row_of(const struct request *r)
     return r->route->data;
 }
 
+static void run_row(struct request *r)
+{
+    if (row_of(r)->in_box)
+        fluid_with_box(r);
+    else
+        row_of(r)->run(r);
+}
+
 static void body_collected(struct request *r, struct str text)
 {
     struct err e = {0};
@@ -211,7 +221,7 @@ static void body_collected(struct request *r, struct str text)
     if (fluid_read_body(text, row_of(r)->form, xchg_arena(r->x), &r->body, &r->in, &e) < 0)
         fluid_error(r, 400, "%s", e.msg);
     else
-        row_of(r)->run(r);
+        run_row(r);
 }
 
 static void fluid_handle(struct request *r)
@@ -219,7 +229,7 @@ static void fluid_handle(struct request *r)
     if (row_of(r)->form)
         request_collect(r, body_collected);
     else
-        row_of(r)->run(r);
+        run_row(r);
 }
 
 struct str fluid_query(const struct request *r, const char *key)
@@ -310,6 +320,8 @@ static void send_health(struct request *r)
 #define MAIN(path) "/v1" path, NULL
 #define AGENT(method, path, name, perm, run, form)                                                 \
     {method, BOTH(path), "fluid." name, perm, run, form, .agent = true}
+#define IN_BOX(method, path, name, perm, run, form)                                                \
+    {method, BOTH(path), "fluid." name, perm, NULL, form, .agent = true, .in_box = run}
 
 /* clang-format off */
 static const struct fluid_row rows[] = {
@@ -349,6 +361,38 @@ static const struct fluid_row rows[] = {
     AGENT("GET", "/human/requests/{id}", "question", PERM_ASK_READ, fluid_question, NULL),
     AGENT("POST", "/human/respond", "respond", PERM_TEAM_RULE, fluid_respond, &fluid_respond_form),
     AGENT("DELETE", "/human/pending/{id}", "cancel", PERM_ASK, fluid_cancel, NULL),
+
+    AGENT("GET", "/tmux/sessions", "tmux_sessions", PERM_SANDBOX_READ, fluid_tmux_sessions, NULL),
+    AGENT("GET", "/tmux/windows", "tmux_windows", PERM_SANDBOX_READ, fluid_tmux_windows, NULL),
+    AGENT("GET", "/tmux/panes", "tmux_panes", PERM_SANDBOX_READ, fluid_tmux_panes, NULL),
+    IN_BOX("POST", "/tmux/sessions/create", "tmux_session_create", PERM_SANDBOX_WRITE, fluid_tmux_session_create, &fluid_tmux_form),
+    AGENT("POST", "/tmux/sessions/{session}/release", "tmux_release", PERM_SANDBOX_READ, fluid_tmux_release, NULL),
+    AGENT("DELETE", "/tmux/sessions/{session}", "tmux_session_kill", PERM_SANDBOX_WRITE, fluid_tmux_session_kill, NULL),
+    IN_BOX("POST", "/tmux/panes/create", "tmux_pane_create", PERM_SANDBOX_WRITE, fluid_tmux_pane_create, &fluid_tmux_form),
+    AGENT("POST", "/tmux/panes/read", "tmux_read", PERM_SANDBOX_CONTENT, fluid_tmux_read, &fluid_read_form),
+    AGENT("POST", "/tmux/panes/switch", "tmux_switch", PERM_SANDBOX_READ, fluid_tmux_switch, &fluid_keys_form),
+    AGENT("POST", "/tmux/panes/send-keys", "tmux_send", PERM_SANDBOX_WRITE, fluid_tmux_send, &fluid_keys_form),
+    AGENT("DELETE", "/tmux/panes/{pane}", "tmux_pane_kill", PERM_SANDBOX_WRITE, fluid_tmux_pane_kill, NULL),
+
+    AGENT("POST", "/sandbox/sessions/create", "terminal_create", PERM_SANDBOX_WRITE, fluid_terminal_create, &fluid_terminal_form),
+    AGENT("GET", "/sandbox/sessions", "terminals", PERM_SANDBOX_READ, fluid_terminals, NULL),
+    AGENT("GET", "/sandbox/sessions/{session}", "terminal", PERM_SANDBOX_READ, fluid_terminal, NULL),
+    AGENT("DELETE", "/sandbox/sessions/{session}", "terminal_kill", PERM_SANDBOX_WRITE, fluid_terminal_kill, NULL),
+    {"GET", BOTH("/sandbox/health"), "fluid.health", PERM_NONE, send_agent_health},
+
+    IN_BOX("POST", "/command/run", "command", PERM_SANDBOX_WRITE, fluid_tool_run, &fluid_tool_form),
+    AGENT("GET", "/command/allowed", "command_allowed", PERM_SANDBOX_READ, fluid_tool_allowed, NULL),
+    IN_BOX("POST", "/file/read", "file_read", PERM_SANDBOX_CONTENT, fluid_file_read, &fluid_file_form),
+    IN_BOX("POST", "/file/write", "file_write", PERM_SANDBOX_WRITE, fluid_file_write, &fluid_file_form),
+    IN_BOX("POST", "/file/edit", "file_edit", PERM_SANDBOX_WRITE, fluid_file_edit, &fluid_file_form),
+    IN_BOX("POST", "/file/copy", "file_copy", PERM_SANDBOX_WRITE, fluid_file_copy, &fluid_copy_form),
+    IN_BOX("POST", "/file/delete", "file_delete", PERM_SANDBOX_WRITE, fluid_file_delete, &fluid_file_form),
+    IN_BOX("POST", "/file/list", "file_list", PERM_SANDBOX_CONTENT, fluid_file_list, &fluid_file_form),
+    IN_BOX("POST", "/file/exists", "file_exists", PERM_SANDBOX_CONTENT, fluid_file_exists, &fluid_file_form),
+    IN_BOX("POST", "/file/hash", "file_hash", PERM_SANDBOX_CONTENT, fluid_file_hash, &fluid_file_form),
+
+    AGENT("POST", "/audit/query", "audit_query", PERM_AUDIT, fluid_audit_query, &fluid_audit_form),
+    AGENT("GET", "/audit/stats", "audit_stats", PERM_AUDIT, fluid_audit_stats, NULL),
 };
 /* clang-format on */
 

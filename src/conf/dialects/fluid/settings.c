@@ -66,6 +66,8 @@ static const struct setting_alias memory_alias[] = {
 static const struct setting_alias timeout_alias[] = {
     {"COMMAND_TIMEOUT_SEC", alias_seconds}, {"vm.command_timeout", alias_seconds}, {NULL}};
 
+static const struct setting_alias delete_alias[] = {{"file.allow_delete"}, {NULL}};
+
 #define ROW(member, kind, ...)                                                                     \
     .f = {.name = "fluid_" #member, .type = kind, .offset = offsetof(struct fluid_settings, member), __VA_ARGS__}
 
@@ -90,6 +92,15 @@ static const struct setting rows[] = {
          .text = "Directories below which requests of fluid's clients may name a private key. Keys are not read: "
                  "commands need none. Empty: a request that names one is refused."),
      .check = setting_check_path, .reload = true},
+    {ROW(agent_sandbox, OP_STR, .preset = "fluid-agent", .min = 1, .max = 63,
+         .text = "Name of the sandbox in which tmux, file and command act for a caller that names no other; each "
+                 "caller has its own, made on first use."),
+     .reload = true},
+    {ROW(agent_policy, OP_STR, .preset = "fluid-defaults", .max = 63,
+         .text = "Policy whose rules command/run and the paths of file are held to there. Empty: none."),
+     .reload = true},
+    {ROW(file_delete, OP_BOOL, .preset = "false", .text = "Whether file/delete may remove files."),
+     .alias = delete_alias, .reload = true},
 };
 /* clang-format on */
 

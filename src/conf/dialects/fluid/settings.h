@@ -5,7 +5,8 @@
 #include "conf/conf.h"
 
 struct fluid_settings {
-    char *runtime, *network;
+    char *runtime, *network, *agent_sandbox, *agent_policy;
+    bool file_delete;
     int64_t cpus, memory_bytes, command_timeout_ms;
     struct conf_list key_dirs;
 };
