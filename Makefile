@@ -16,7 +16,7 @@ ifeq ($(CI),true)
 MESON_FLAGS += -Dwerror=true
 endif
 
-.PHONY: build build-all install-gvisor deps deps-build deps-run deps-test deps-bench run dev hub test test-runtimes test-v2 check bench fmt lint api web web-dev proto fuzz soak install uninstall \
+.PHONY: build build-all install-gvisor deps deps-build deps-run deps-test deps-bench run dev hub monitoring test test-runtimes test-v2 check bench fmt lint api web web-dev proto fuzz soak install uninstall \
         clean help
 
 build: deps-build ## Build the programs into build/: holtd, holt and their helpers
@@ -52,6 +52,10 @@ dev: deps-run build ## Like run, and builds and starts again whenever a source f
 
 hub: deps-run build ## The team's hub with two test agents in sandboxes, and the check that they reach nothing else; ARGS=--once
 	@exec tools/hub $(BUILD) $(ARGS)
+
+monitoring: build ## Start Prometheus (9090) and Alertmanager (9093) against the running holtd, with the rules of packaging/monitoring
+	@tools/deps monitoring
+	@exec tools/monitoring $(BUILD)
 
 test: deps-test ## Run every test; the last line is "N passed, N failed"
 	@exec tools/run-tests

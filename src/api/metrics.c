@@ -2,6 +2,7 @@
 #include "api/metrics.h"
 
 #include "api/dialects/dialect.h"
+#include "api/gauges.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -25,6 +26,7 @@ void metrics_start(struct api *a)
 {
     metric_add(&requests);
     metric_add(&seconds);
+    gauges_start();
     /* One more: requests without a route. */
     a->stats = xzalloc((router_count(a->router) + 1) * sizeof *a->stats);
 }
@@ -136,6 +138,7 @@ static void print_process(const struct api *a, struct buf *to)
 static void print_text(const struct api *a, struct buf *to)
 {
     metric_print(to);
+    dialects_print_metrics(a, to);
     print_process(a, to);
 }
 
@@ -178,26 +181,35 @@ static bool metrics_are_on(struct request *r)
     return false;
 }
 
-void metrics_send_json(struct request *r)
+static void send_json(struct request *r)
 {
     AUTO(buf_done) struct buf text = {0}, json = {0};
 
-    if (!metrics_are_on(r))
-        return;
     print_text(r->api, &text);
     print_json(r->api, buf_str(&text), xchg_arena(r->x), &json);
     request_send(r, 200, "application/json", buf_str(&json));
 }
 
+static void send_text(struct request *r)
+{
+    AUTO(buf_done) struct buf text = {0};
+
+    print_text(r->api, &text);
+    request_send(r, 200, "text/plain; version=0.0.4; charset=utf-8", buf_str(&text));
+}
+
+void metrics_send_json(struct request *r)
+{
+    if (metrics_are_on(r))
+        gauges_count(r, send_json);
+}
+
 void metrics_run(struct request *r)
 {
     struct str accept = http_req_header(xchg_req(r->x), "accept");
-    AUTO(buf_done) struct buf text = {0};
 
-    if (accept.p && http_has_token(accept, "application/json")) {
+    if (accept.p && http_has_token(accept, "application/json"))
         metrics_send_json(r);
-    } else if (metrics_are_on(r)) {
-        print_text(r->api, &text);
-        request_send(r, 200, "text/plain; version=0.0.4; charset=utf-8", buf_str(&text));
-    }
+    else if (metrics_are_on(r))
+        gauges_count(r, send_text);
 }

@@ -5,14 +5,16 @@
 
 static struct metric *families; /* children follow their family in the list */
 
-static const int64_t bucket_ns[METRIC_BUCKETS - 1] = {
-    50000,    100000,    250000,    1000000,    2500000,     10000000,
-    25000000, 100000000, 500000000, 2500000000, 10000000000,
+static const struct metric_bounds usual_bounds = {
+    11,
+    {50000, 100000, 250000, 1000000, 2500000, 10000000, 25000000, 100000000, 500000000, 2500000000,
+     10000000000},
 };
-static const char *const bucket_names[METRIC_BUCKETS] = {
-    "5e-05", "0.0001", "0.00025", "0.001", "0.0025", "0.01",
-    "0.025", "0.1",    "0.5",     "2.5",   "10",     "+Inf",
-};
+
+static const struct metric_bounds *bounds_of(const struct metric *m)
+{
+    return m->bounds ? m->bounds : &usual_bounds;
+}
 
 void metric_add(struct metric *m)
 {
@@ -36,6 +38,7 @@ struct metric *metric_child(struct metric *m, const char *labels)
     c->name = m->name;
     c->help = m->help;
     c->kind = m->kind;
+    c->bounds = m->bounds;
     c->labels = xstrdup(labels);
     c->next = m->next;
     m->next = c;
@@ -52,30 +55,47 @@ void metric_set(struct metric *m, int64_t value)
     atomic_store_explicit(&m->value, value, memory_order_relaxed);
 }
 
+int64_t metric_value(const struct metric *m)
+{
+    return atomic_load_explicit(&m->value, memory_order_relaxed);
+}
+
 void metric_observe(struct metric *m, int64_t ns)
 {
+    const struct metric_bounds *b = bounds_of(m);
     size_t i = 0;
 
-    while (i < ARRAY_LEN(bucket_ns) && ns > bucket_ns[i])
+    while (i < b->n && ns > b->ns[i])
         i++;
     atomic_fetch_add_explicit(&m->buckets[i], 1, memory_order_relaxed);
     metric_inc(m, ns);
 }
 
-static void print_histogram(struct buf *to, struct metric *m)
+static void print_histogram(struct buf *to, const struct metric *m, const char *name, double unit)
 {
     const char *labels = m->labels ? m->labels : "", *comma = m->labels ? "," : "";
     const char *open = m->labels ? "{" : "", *shut = m->labels ? "}" : "";
+    const struct metric_bounds *b = bounds_of(m);
     int64_t total = 0;
 
-    for (size_t i = 0; i < METRIC_BUCKETS; i++) {
+    for (size_t i = 0; i <= b->n; i++) {
         total += atomic_load_explicit(&m->buckets[i], memory_order_relaxed);
-        buf_printf(to, "%s_bucket{%s%sle=\"%s\"} %lld\n", m->name, labels, comma, bucket_names[i],
-                   (long long)total);
+        buf_printf(to, "%s_bucket{%s%sle=\"", name, labels, comma);
+        if (i < b->n)
+            buf_printf(to, "%g", (double)b->ns[i] / unit);
+        else
+            buf_add_c(to, "+Inf");
+        buf_printf(to, "\"} %lld\n", (long long)total);
     }
-    buf_printf(to, "%s_sum%s%s%s %.9f\n", m->name, open, labels, shut,
-               (double)atomic_load_explicit(&m->value, memory_order_relaxed) / 1e9);
-    buf_printf(to, "%s_count%s%s%s %lld\n", m->name, open, labels, shut, (long long)total);
+    buf_printf(to, "%s_sum%s%s%s %.9f\n", name, open, labels, shut, (double)metric_value(m) / unit);
+    buf_printf(to, "%s_count%s%s%s %lld\n", name, open, labels, shut, (long long)total);
+}
+
+void metric_print_as(struct buf *to, const struct metric *m, const char *name, const char *help,
+                     double unit_ns)
+{
+    buf_printf(to, "# HELP %s %s\n# TYPE %s histogram\n", name, help, name);
+    print_histogram(to, m, name, unit_ns);
 }
 
 void metric_print(struct buf *to)
@@ -91,10 +111,10 @@ void metric_print(struct buf *to)
         if (!m->labels && m->next && m->next->labels && strcmp(m->next->name, m->name) == 0)
             continue; /* the family itself; its children hold the values */
         if (m->kind == METRIC_HISTOGRAM)
-            print_histogram(to, m);
+            print_histogram(to, m, m->name, 1e9);
         else
             buf_printf(to, "%s%s%s%s %lld\n", m->name, m->labels ? "{" : "",
                        m->labels ? m->labels : "", m->labels ? "}" : "",
-                       (long long)atomic_load_explicit(&m->value, memory_order_relaxed));
+                       (long long)metric_value(m));
     }
 }

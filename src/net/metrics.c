@@ -36,6 +36,16 @@ struct metric metric_loop_lag = {
     .help = "Delay of timers of the event loop.",
     .kind = METRIC_HISTOGRAM,
 };
+struct metric metric_ws = {
+    .name = "holt_ws_connections",
+    .help = "Open WebSockets.",
+    .kind = METRIC_GAUGE,
+};
+struct metric metric_ws_total = {
+    .name = "holt_ws_connections_total",
+    .help = "WebSockets that were opened.",
+    .kind = METRIC_COUNTER,
+};
 static struct metric requests = {
     .name = "holt_http_requests_total",
     .help = "Requests answered, by class of status.",
@@ -57,6 +67,8 @@ void net_metrics_add(void)
     metric_add(&metric_bad_requests);
     metric_add(&metric_pending);
     metric_add(&metric_loop_lag);
+    metric_add(&metric_ws);
+    metric_add(&metric_ws_total);
     metric_add(&requests);
     for (size_t i = 0; i < ARRAY_LEN(labels); i++)
         requests_by_class[i] = metric_child(&requests, labels[i]);

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "net/conn.h"
+#include "net/metrics.h"
 #include "proto/ws.h"
 
 #include <uv.h>
@@ -243,6 +244,7 @@ static void on_closed(struct xchg *x, bool done)
     if (w->ops->closed)
         w->ops->closed(w, w->code, buf_str(&w->reason));
     w->x = NULL;
+    metric_inc(&metric_ws, -1);
     uv_close((uv_handle_t *)&w->timer, timer_closed);
 }
 
@@ -336,6 +338,8 @@ struct ws *ws_accept(struct xchg *x, const char *const *protocols, const struct 
     x->hangup_ends = true;
     xchg_limit_body(x, 0);
     xchg_handle(x, &xchg_ops, w);
+    metric_inc(&metric_ws, 1);
+    metric_inc(&metric_ws_total, 1);
     upgrade(w);
     return w;
 }

@@ -128,6 +128,13 @@ void dialects_free(struct api *a)
     mem_free(a->dialects);
 }
 
+void dialects_print_metrics(const struct api *a, struct buf *to)
+{
+    for (size_t i = 0; dialect_table[i]; i++)
+        if (dialect_table[i]->print_metrics)
+            dialect_table[i]->print_metrics(a, to);
+}
+
 void dialects_write_metrics(const struct api *a, struct jw *w)
 {
     for (size_t i = 0; dialect_table[i]; i++)

@@ -39,7 +39,8 @@ struct dialect {
     void (*tick)(struct api *a, void *state);        /* once a second */
     void (*end_streams)(struct api *a, void *state); /* the daemon is ending */
     void (*free)(void *state);
-    /* Members of /metrics as JSON. */
+    /* Its own series of /metrics, as text; members of /metrics as JSON. */
+    void (*print_metrics)(const struct api *a, struct buf *to);
     void (*write_metrics)(const struct api *a, const void *state, struct jw *w);
 };
 
@@ -54,6 +55,7 @@ void dialects_start(struct api *a);
 void dialects_tick(struct api *a);
 void dialects_end_streams(struct api *a);
 void dialects_free(struct api *a);
+void dialects_print_metrics(const struct api *a, struct buf *to);
 void dialects_write_metrics(const struct api *a, struct jw *w);
 /* The result of start. */
 void *dialect_state(const struct api *a, const struct dialect *d);

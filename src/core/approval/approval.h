@@ -92,6 +92,10 @@ CHECKED int question_cancel(struct team *t, struct str id, struct str reason, st
 /* Ends asks whose deadline has passed. */
 CHECKED int questions_expire(struct team *t, struct err *e);
 CHECKED int questions_due(struct team *t, bool *ret, struct err *e); /* whether there are any */
+struct questions_waiting {
+    int64_t count, oldest_ms; /* of all tenants; the oldest: when it was asked */
+};
+CHECKED int questions_wait(struct team *t, struct questions_waiting *ret, struct err *e);
 /* kind NULL: any.  Not found: what the caller may not see (approval_sees). */
 CHECKED int approval_need(struct team *t, const char *kind, struct str id, struct approval *ret,
                           struct err *e);

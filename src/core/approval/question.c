@@ -100,6 +100,17 @@ int questions_due(struct team *t, bool *ret, struct err *e)
     return 0;
 }
 
+int questions_wait(struct team *t, struct questions_waiting *ret, struct err *e)
+{
+    const struct store_param pending[] = {P_INT("state", APPROVAL_PENDING)};
+
+    if (team_number(t, "SELECT COUNT(*) FROM approvals WHERE state = :state", pending, 1,
+                    &ret->count, e) < 0)
+        return -1;
+    return team_number(t, "SELECT MIN(created_ms) FROM approvals WHERE state = :state", pending, 1,
+                       &ret->oldest_ms, e);
+}
+
 int questions_expire(struct team *t, struct err *e)
 {
     struct approval_list l;

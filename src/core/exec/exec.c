@@ -27,6 +27,46 @@ const struct sm_state exec_states[] = {
 };
 _Static_assert(ARRAY_LEN(exec_states) == EXEC_STATE_COUNT, "a state without a row");
 
+/* --- counts --- */
+
+static const struct metric_bounds run_times = {9,
+                                               {10000000, 50000000, 100000000, 500000000,
+                                                1000000000, 5000000000, 10000000000, 30000000000,
+                                                60000000000}};
+struct metric exec_seconds = {
+    .name = "holt_command_seconds",
+    .help = "How long commands ran.",
+    .kind = METRIC_HISTOGRAM,
+    .bounds = &run_times,
+};
+static struct metric results_metric = {
+    .name = "holt_commands_total",
+    .help = "Commands that ended, by result: success is the exit status 0.",
+    .kind = METRIC_COUNTER,
+};
+static struct metric *results[EXEC_RESULTS];
+
+void exec_metrics_add(void)
+{
+    metric_add(&exec_seconds);
+    results[EXEC_RESULT_SUCCESS] = metric_child(&results_metric, "result=\"success\"");
+    results[EXEC_RESULT_FAILED] = metric_child(&results_metric, "result=\"failed\"");
+}
+
+int64_t exec_results(enum exec_result r)
+{
+    assert(r < EXEC_RESULTS);
+    return metric_value(results[r]);
+}
+
+static void exec_count_end(const struct exec *x)
+{
+    bool well = x->sm.state == EXEC_EXITED && x->exit_code == 0;
+
+    metric_inc(results[well ? EXEC_RESULT_SUCCESS : EXEC_RESULT_FAILED], 1);
+    metric_observe(&exec_seconds, x->duration_ms * 1000000);
+}
+
 /* --- the object --- */
 
 static void exec_count_live(struct exec *x, int by)
@@ -64,6 +104,7 @@ static void exec_moved(struct sm *m, int from)
         if (x->duration_ms == 0 && x->started_ms > 0)
             x->duration_ms = i64_max(x->ended_us / 1000 - x->started_ms, 0);
         exec_count_live(x, -1);
+        exec_count_end(x);
     }
     log_debug("exec", LOG_C("id", x->id), LOG_C("state", sm_name(m)),
               LOG_C("why", x->failure ? x->failure : ""));

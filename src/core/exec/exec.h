@@ -6,6 +6,8 @@
  * attached again afterwards.  Ownership: counted references.  Thread: the loop's. */
 #pragma once
 
+#include "base/metric.h"
+
 #include "core/sandbox/sandbox.h"
 
 struct exec;
@@ -81,6 +83,10 @@ struct exec *exec_next(struct sandbox *s, struct str after); /* by id; NULL at t
 struct exec *exec_named(struct sandbox *s, struct str name);
 void exec_info(const struct exec *x, struct exec_info *ret);
 const char *exec_state_name(enum exec_state s);
+/* Since holtd started: how many commands ended, by their outcome, and how long they ran. */
+enum exec_result { EXEC_RESULT_SUCCESS, EXEC_RESULT_FAILED, EXEC_RESULTS };
+int64_t exec_results(enum exec_result r);
+extern struct metric exec_seconds;
 struct exec *exec_ref(struct exec *x);
 struct exec *exec_unref(struct exec *x);
 DEFINE_AUTO(struct exec *, exec_unref)

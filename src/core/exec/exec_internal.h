@@ -132,6 +132,7 @@ struct exec {
 struct exec_set *exec_set_of(const struct sandbox *s);
 bool execs_are_closed(const struct execs *all);
 /* The time, but later than any before: events are ordered, also after a restart. */
+void exec_metrics_add(void);
 int64_t execs_moment(struct execs *all);
 void execs_moment_was(struct execs *all, int64_t us); /* a moment assigned by an earlier holtd */
 

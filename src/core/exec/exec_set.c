@@ -62,6 +62,7 @@ static struct execs *execs_open(struct sandboxes *of, struct timers *timers,
     };
     list_init(&all->unsafe);
     list_init(&all->told);
+    exec_metrics_add();
     return all;
 }
 

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/metric.h"
 #include "base/sorted.h"
 #include "core/identity/owner.h"
 #include "core/task/task_internal.h"
@@ -54,6 +55,38 @@ static bool has_ended(const struct task *t)
     return task_state_is_end((enum task_state)t->sm.state);
 }
 
+/* --- counts --- */
+
+static struct metric outcomes_metric = {
+    .name = "holt_task_outcomes_total",
+    .help = "Tasks that ended, by outcome.",
+    .kind = METRIC_COUNTER,
+};
+static struct metric *outcomes[TASK_OUTCOMES];
+
+static void outcomes_add(void)
+{
+    outcomes[TASK_SUCCESS] = metric_child(&outcomes_metric, "outcome=\"success\"");
+    outcomes[TASK_FAILURE] = metric_child(&outcomes_metric, "outcome=\"failure\"");
+    outcomes[TASK_TIMEOUT] = metric_child(&outcomes_metric, "outcome=\"timeout\"");
+    outcomes[TASK_STOPPED] = metric_child(&outcomes_metric, "outcome=\"cancelled\"");
+}
+
+int64_t task_outcomes(enum task_outcome o)
+{
+    assert(o < TASK_OUTCOMES);
+    return metric_value(outcomes[o]);
+}
+
+static enum task_outcome outcome_of(const struct task *t)
+{
+    if (t->sm.state == TASK_COMPLETED)
+        return TASK_SUCCESS;
+    if (t->sm.state == TASK_CANCELLED)
+        return TASK_STOPPED;
+    return t->timed_out ? TASK_TIMEOUT : TASK_FAILURE;
+}
+
 /* --- the registry --- */
 
 struct task *task_free(struct task *t)
@@ -82,6 +115,7 @@ int tasks_open(const struct tasks_config *c, struct tasks **ret, struct err *e)
     struct tasks *l = xzalloc(sizeof *l);
 
     l->c = *c;
+    outcomes_add();
     if (store_now(c->store, load_work, l, e) < 0) {
         tasks_free(l);
         return err_wrap(e, "read the tasks");
@@ -149,8 +183,10 @@ void task_state_set(struct task *t, enum task_state to, const char *message)
     sm_move(&t->sm, (int)to);
     t->changed_ms = now;
     t->started_ms = t->started_ms > 0 ? t->started_ms : now;
-    if (task_state_is_end(to))
+    if (task_state_is_end(to)) {
         t->ended_ms = now;
+        metric_inc(outcomes[outcome_of(t)], 1);
+    }
     text_set(&t->message, str_of(message));
 }
 

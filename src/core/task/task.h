@@ -95,6 +95,9 @@ struct task *task_find(struct tasks *l, const struct principal *by, bool change,
                        struct err *e);
 struct task *task_next(struct tasks *l, const struct principal *by, struct str after);
 size_t tasks_count(const struct tasks *l, enum task_state s); /* in this state */
+/* Tasks that ended since holtd started. */
+enum task_outcome { TASK_SUCCESS, TASK_FAILURE, TASK_TIMEOUT, TASK_STOPPED, TASK_OUTCOMES };
+int64_t task_outcomes(enum task_outcome o);
 
 struct task_info { /* borrowed until the loop turns */
     const char *id;

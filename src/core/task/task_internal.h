@@ -49,7 +49,8 @@ struct task {
     bool cancel; /* it is to end as cancelled */
     bool busy;   /* a step is under way that calls back */
     bool cleaning;
-    char *reason; /* of the cancel */
+    bool timed_out; /* by lifecycle.timeout */
+    char *reason;   /* of the cancel */
     task_cb cancelled;
     void *cancelled_arg;
     /* of the step */

@@ -31,9 +31,10 @@ static void run_over(struct task *t)
         return;
     if (t->error[0])
         ; /* it was ended for a reason */
-    else if (i.timed_out)
+    else if (i.timed_out) {
+        t->timed_out = true;
         text_set(&t->error, STR("it ran longer than 'lifecycle.timeout'"));
-    else if (i.state == EXEC_LOST || i.state == EXEC_FAILED)
+    } else if (i.state == EXEC_LOST || i.state == EXEC_FAILED)
         text_set(&t->error, i.failure.n > 0 ? i.failure : STR("its command was lost"));
     else if (i.oom)
         text_set(&t->error, STR("it was killed: its sandbox has no more memory"));

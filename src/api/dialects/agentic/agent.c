@@ -6,7 +6,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-static const char *status_of(const struct sandbox_info *i)
+const char *agentic_status(const struct sandbox_info *i)
 {
     switch (i->state) {
     case SANDBOX_CREATING:
@@ -89,7 +89,7 @@ void agentic_write_agent(struct jw *w, const struct sandbox *s, const struct dri
         jw_kstr(w, "profile", profile);
     if (loadout.n > 0)
         jw_kstr(w, "loadout", loadout);
-    jw_kc(w, "status", status_of(&i));
+    jw_kc(w, "status", agentic_status(&i));
     jw_kint(w, "connected_at", i.started_ms);
     jw_kint(w, "last_heartbeat",
             i.state == SANDBOX_RUNNING && !i.reconnecting ? clock_wall_ms() : i.last_activity_ms);
@@ -182,8 +182,8 @@ void agentic_agents(struct request *r)
     for (struct sandbox *s = sandbox_next(all, &r->who, STR("")); s;
          s = sandbox_next(all, &r->who, str_of(i.id))) {
         sandbox_info(s, &i);
-        if (agentic_is(&i, AGENTIC_ANY) &&
-            (state.n == 0 || str_case_eq_c(state, "all") || str_case_eq_c(state, status_of(&i))))
+        if (agentic_is(&i, AGENTIC_ANY) && (state.n == 0 || str_case_eq_c(state, "all") ||
+                                            str_case_eq_c(state, agentic_status(&i))))
             l->boxes[l->count++] = sandbox_ref(s);
     }
     jw_object(&l->w);

@@ -23,6 +23,9 @@ struct agentic {
 };
 struct agentic *agentic_of(const struct api *a);
 
+void agentic_print_metrics(const struct api *a, struct buf *to); /* metrics.c */
+const char *agentic_status(const struct sandbox_info *i);        /* agent.c: "Ready", "Busy" … */
+
 /* --- replies (routes.c) --- */
 
 void agentic_error(struct request *r, int status, const char *fmt, ...) PRINTF_LIKE(3, 4);

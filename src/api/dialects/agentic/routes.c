@@ -315,4 +315,5 @@ const struct dialect dialect_agentic = {
     .start = agentic_new,
     .tick = agentic_tick,
     .free = agentic_free,
+    .print_metrics = agentic_print_metrics,
 };
