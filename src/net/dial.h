@@ -18,6 +18,13 @@ struct dial_tls; /* the trusted authorities; shared by many connections */
 
 /* The system's authorities, and those of a PEM file (NULL: none). */
 CHECKED int dial_tls_new(const char *cacert, struct dial_tls **ret, struct err *e);
+struct dial_tls_config {  /* all texts are PEM; empty: none */
+    struct str ca;        /* the only authorities to trust; empty: the system's */
+    struct str cert, key; /* our own certificate, with its chain, and its key */
+    const char *name;     /* expected of the server instead of its host; NULL: its host */
+    bool unverified;      /* anybody is the server */
+};
+CHECKED int dial_tls_make(const struct dial_tls_config *c, struct dial_tls **ret, struct err *e);
 struct dial_tls *dial_tls_free(struct dial_tls *t); /* takes NULL; returns NULL */
 DEFINE_AUTO(struct dial_tls *, dial_tls_free)
 

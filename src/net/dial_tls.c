@@ -4,11 +4,15 @@
 #include "base/mem.h"
 
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+#define CHAIN_MAX 16
+
 struct dial_tls {
     SSL_CTX *ctx;
+    char *name; /* expected of every server; NULL: its host */
 };
 
 struct tls_end {
@@ -25,16 +29,84 @@ static int ssl_failed(struct err *e, enum err_code code, const char *what)
     return err_set(e, code, 0, "%s: %s", what, why ? why : "unexpected end of the connection");
 }
 
-int dial_tls_new(const char *cacert, struct dial_tls **ret, struct err *e)
+static int context_make(struct dial_tls *t, struct err *e)
 {
-    AUTO(dial_tls_free) struct dial_tls *t = xzalloc(sizeof *t);
-
     t->ctx = SSL_CTX_new(TLS_client_method());
     if (!t->ctx)
         return ssl_failed(e, ERR_INTERNAL, "set up TLS");
     SSL_CTX_set_min_proto_version(t->ctx, TLS1_2_VERSION);
     SSL_CTX_set_verify(t->ctx, SSL_VERIFY_PEER, NULL);
     SSL_CTX_set_mode(t->ctx, SSL_MODE_RELEASE_BUFFERS);
+    return 0;
+}
+
+/* One after another from a PEM text; the end of the text is not an error. */
+static int add_certificates(struct str pem, struct err *e, int (*add)(SSL_CTX *, X509 *, int),
+                            SSL_CTX *ctx)
+{
+    BIO *in = BIO_new_mem_buf(pem.p, (int)pem.n);
+    X509 *cert;
+    int n = 0, r = 0;
+
+    while (r == 0 && n < CHAIN_MAX && (cert = PEM_read_bio_X509(in, NULL, NULL, NULL))) {
+        r = add(ctx, cert, n++) == 1 ? 0 : -1;
+        X509_free(cert);
+    }
+    BIO_free(in);
+    if (r < 0 || n == 0)
+        return ssl_failed(e, ERR_INVALID, "no certificate could be read");
+    ERR_clear_error();
+    return 0;
+}
+
+static int add_trusted(SSL_CTX *ctx, X509 *cert, int at)
+{
+    (void)at;
+    return X509_STORE_add_cert(SSL_CTX_get_cert_store(ctx), cert);
+}
+
+static int add_own(SSL_CTX *ctx, X509 *cert, int at)
+{
+    return at == 0 ? SSL_CTX_use_certificate(ctx, cert) : (int)SSL_CTX_add1_chain_cert(ctx, cert);
+}
+
+static int use_key(SSL_CTX *ctx, struct str pem, struct err *e)
+{
+    BIO *in = BIO_new_mem_buf(pem.p, (int)pem.n);
+    EVP_PKEY *key = PEM_read_bio_PrivateKey(in, NULL, NULL, (void *)(uintptr_t)"");
+    int r = key ? SSL_CTX_use_PrivateKey(ctx, key) : 0;
+
+    BIO_free(in);
+    EVP_PKEY_free(key);
+    return r == 1 ? 0 : ssl_failed(e, ERR_INVALID, "the key does not fit the certificate");
+}
+
+int dial_tls_make(const struct dial_tls_config *c, struct dial_tls **ret, struct err *e)
+{
+    AUTO(dial_tls_free) struct dial_tls *t = xzalloc(sizeof *t);
+
+    if (context_make(t, e) < 0)
+        return -1;
+    if (c->ca.n == 0)
+        (void)SSL_CTX_set_default_verify_paths(t->ctx);
+    else if (add_certificates(c->ca, e, add_trusted, t->ctx) < 0)
+        return err_wrap(e, "trust an authority");
+    if (c->cert.n > 0 &&
+        (add_certificates(c->cert, e, add_own, t->ctx) < 0 || use_key(t->ctx, c->key, e) < 0))
+        return err_wrap(e, "use a client certificate");
+    if (c->unverified)
+        SSL_CTX_set_verify(t->ctx, SSL_VERIFY_NONE, NULL);
+    t->name = c->name ? xstrdup(c->name) : NULL;
+    *ret = TAKE(t);
+    return 0;
+}
+
+int dial_tls_new(const char *cacert, struct dial_tls **ret, struct err *e)
+{
+    AUTO(dial_tls_free) struct dial_tls *t = xzalloc(sizeof *t);
+
+    if (context_make(t, e) < 0)
+        return -1;
     (void)SSL_CTX_set_default_verify_paths(t->ctx);
     if (cacert && SSL_CTX_load_verify_file(t->ctx, cacert) != 1) {
         (void)ssl_failed(e, ERR_INVALID, "no certificate could be read");
@@ -46,8 +118,10 @@ int dial_tls_new(const char *cacert, struct dial_tls **ret, struct err *e)
 
 struct dial_tls *dial_tls_free(struct dial_tls *t)
 {
-    if (t)
+    if (t) {
         SSL_CTX_free(t->ctx);
+        mem_free(t->name);
+    }
     mem_free(t);
     return NULL;
 }
@@ -70,6 +144,7 @@ int tls_end_new(struct dial_tls *tls, const char *host, struct tls_end **ret, st
     static const unsigned char protocols[] = "\x08http/1.1";
     struct tls_end *t = xzalloc(sizeof *t);
 
+    host = tls->name ? tls->name : host;
     (void)snprintf(t->host, sizeof t->host, "%s", host);
     t->ssl = SSL_new(tls->ctx);
     t->in = BIO_new(BIO_s_mem());

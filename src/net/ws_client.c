@@ -25,7 +25,8 @@ struct ws_client {
     struct buf reason;
     struct err e;
     char accept[WS_ACCEPT_SIZE];
-    char *protocol;
+    char *protocol; /* those offered */
+    char *chosen;
     int64_t ping_ms;
     int status, code, silent;
     enum state state;
@@ -44,6 +45,7 @@ static void on_timer_closed(uv_handle_t *h)
     buf_done(&w->body);
     buf_done(&w->reason);
     mem_free(w->protocol);
+    mem_free(w->chosen);
     mem_free(w);
 }
 
@@ -261,6 +263,16 @@ static bool header_is(const struct http_header *h, size_t count, const char *nam
     return found && str_eq_c(found->value, value);
 }
 
+static bool is_offered(const struct ws_client *w, const struct http_header *chosen)
+{
+    struct str rest = str_of(w->protocol);
+
+    while (chosen && rest.n > 0)
+        if (str_eq(str_trim(str_cut(rest, ',', &rest)), chosen->value))
+            return true;
+    return false;
+}
+
 static const char *handshake_fault(const struct ws_client *w, const struct http_header *h,
                                    size_t count)
 {
@@ -270,7 +282,7 @@ static const char *handshake_fault(const struct ws_client *w, const struct http_
         return "it switched to another protocol";
     if (!header_is(h, count, "sec-websocket-accept", w->accept))
         return "its reply does not match the key";
-    if (w->protocol && !header_is(h, count, "sec-websocket-protocol", w->protocol))
+    if (w->protocol && !is_offered(w, http_get(h, count, "sec-websocket-protocol")))
         return "it does not support the requested subprotocol";
     if (http_get(h, count, "sec-websocket-extensions"))
         return "it uses an extension that was not requested";
@@ -290,6 +302,8 @@ static void on_head(struct client *c, int status, const struct http_header *h, s
     if (status != 101 || w->state != OPENING)
         return;
     w->state = OPEN;
+    if (w->protocol)
+        w->chosen = str_dup(http_get(h, count, "sec-websocket-protocol")->value);
     if (w->ping_ms > 0)
         (void)uv_timer_start(&w->timer, on_silence, (uint64_t)w->ping_ms, (uint64_t)w->ping_ms);
     if (w->ops->opened)
@@ -367,4 +381,9 @@ int ws_client_start(const struct ws_client_request *r, struct ws_client **ret, s
 void *ws_client_arg(const struct ws_client *w)
 {
     return w->arg;
+}
+
+const char *ws_client_protocol(const struct ws_client *w)
+{
+    return w->chosen;
 }

@@ -32,7 +32,7 @@ struct ws_client_request {
     const struct client_url *url; /* copied */
     struct dial_tls *tls;         /* for https; lives longer than the connection */
     const char *target;
-    const char *protocol; /* the subprotocol the server must choose; NULL: none */
+    const char *protocol; /* subprotocols, "a, b": the server must choose one; NULL: none */
     const struct http_header *headers;
     size_t header_count;
     size_t message_max;
@@ -45,6 +45,7 @@ struct ws_client_request {
 CHECKED int ws_client_start(const struct ws_client_request *r, struct ws_client **ret,
                             struct err *e);
 void *ws_client_arg(const struct ws_client *w);
+const char *ws_client_protocol(const struct ws_client *w); /* chosen; NULL: none, or not opened */
 /* 1: wait for drained.  Not before opened; messages after the close are dropped. */
 int ws_client_send(struct ws_client *w, enum ws_op kind, struct str data) CHECKED;
 void ws_client_pause(struct ws_client *w, bool on);
