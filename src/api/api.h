@@ -25,6 +25,7 @@ struct api_config {
     struct volumes *volumes;
     struct access *access;
     struct templates *templates;
+    struct plans *plans;
     struct policies *policies;
     struct tasks *tasks;
     struct schedules *schedules;

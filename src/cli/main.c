@@ -135,6 +135,22 @@ static const struct verb *linked_verb(const char *name)
     return NULL;
 }
 
+static bool is_help(const char *word)
+{
+    return strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0;
+}
+
+/* Flags in front of its words are that verb's own, not holt's. */
+static int run_flags(struct cli *c, int argc, char **argv, struct err *e)
+{
+    char **words = arena_zalloc(&c->arena, ((size_t)argc + 2) * sizeof *words);
+
+    words[0] = argv[0];
+    words[1] = (char *)(uintptr_t)"--";
+    memcpy(words + 2, argv + 1, ((size_t)argc - 1) * sizeof *words);
+    return run(c, words, (size_t)argc + 1, e);
+}
+
 static int run_called(struct cli *c, int argc, char **argv, struct err *e)
 {
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
@@ -144,7 +160,8 @@ static int run_called(struct cli *c, int argc, char **argv, struct err *e)
     if (!v)
         return run(c, argv + 1, argc > 0 ? (size_t)argc - 1 : 0, e);
     argv[0] = (char *)(uintptr_t)v->verb;
-    return run(c, argv, (size_t)argc, e);
+    return argc > 1 && argv[1][0] == '-' && !is_help(argv[1]) ? run_flags(c, argc, argv, e)
+                                                              : run(c, argv, (size_t)argc, e);
 }
 
 int main(int argc, char **argv)

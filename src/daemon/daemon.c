@@ -14,6 +14,7 @@
 #include "core/identity/tenant.h"
 #include "core/network/authority.h"
 #include "core/network/secret.h"
+#include "core/plan/plan.h"
 #include "core/policy/policy.h"
 #include "core/sandbox/pool.h"
 #include "core/sandbox/volume.h"
@@ -69,6 +70,7 @@ struct daemon {
     struct volumes *volumes;
     struct access *access;
     struct templates *templates;
+    struct plans *plans;
     struct policies *policies;
     struct share *share;
     struct tasks *tasks;
@@ -679,6 +681,7 @@ static int open_server(struct daemon *d, struct err *e)
                                      .volumes = d->volumes,
                                      .access = d->access,
                                      .templates = d->templates,
+                                     .plans = d->plans,
                                      .policies = d->policies,
                                      .tasks = d->tasks,
                                      .schedules = d->schedules,
@@ -732,7 +735,8 @@ static int start(struct daemon *d, struct err *e)
                                             .sandboxes = d->sandboxes,
                                             .state = d->conf->state},
                     &d->access, e) < 0 ||
-        templates_open(d->store, d->sandboxes, &d->templates, e) < 0 || open_tasks(d, e) < 0 ||
+        templates_open(d->store, d->sandboxes, &d->templates, e) < 0 ||
+        plans_open(d->store, &d->plans, e) < 0 || open_tasks(d, e) < 0 ||
         blobs_open(&(struct blobs_config){.loop = &d->loop,
                                           .store = d->store,
                                           .state = d->conf->state,
@@ -802,6 +806,7 @@ static void finish(struct daemon *d)
     d->volumes = volumes_free(d->volumes);
     d->access = access_free(d->access);
     d->templates = templates_free(d->templates);
+    d->plans = plans_free(d->plans);
     d->policies = policies_free(d->policies);
     d->schedules = schedules_free(d->schedules);
     d->tasks = tasks_free(d->tasks);

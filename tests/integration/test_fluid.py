@@ -1,9 +1,12 @@
 """fluid.sh's HTTP interface, with its own clients from PyPI and raw: on 8080 and 8081, where nobody needs a token."""
 import ctypes
 import hashlib
+import inspect
 import json
 import os
+import re
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -12,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from websockets.sync.client import connect
 
-from daemon import native, wait_for
+from daemon import BUILD, native, wait_for
 from own_network import own_network
 
 MAIN = "http://127.0.0.1:8080"
@@ -280,6 +283,8 @@ def test_replies_have_the_originals_form(fluid):
     status, reply, heads = call("GET", "/v1/nothing")
     assert status == 404 and heads["Content-Type"].startswith("text/plain")
     assert call("PUT", "/v1/sandboxes")[0] == 405
+    assert ok("GET", "/v1/sandboxes/?limit=1") == ok("GET", "/v1/sandboxes?limit=1")
+    assert call("GET", "/v1/sandboxes/a/b")[0] == 404
     status, reply, _ = fluid.request("GET", "/v1/sandboxes", token=None)
     assert status == 401 and reply["code"] == 401 and "error" in reply
 
@@ -542,3 +547,129 @@ def test_the_audit_log(fluid, box):
     status, reply, _ = fluid.request("GET", "/v1/audit/stats")
     assert status == 200 and reply["enabled"] is True and reply["entries_by_tool"]["command"] >= 1
     assert fluid.request("POST", "/v1/audit/query", {"since": "yesterday"})[0] == 400
+
+
+def test_plans(fluid):
+    """Advance by advance, to the end, a failure or an abort."""
+    made = agent("POST", "/plan/create", {"name": "tls", "steps": ["install", "configure"]})
+    plan = made["plan_id"]
+    assert {"id": plan, "name": "tls", "status": "pending", "current_step": -1}.items() <= made["plan"].items()
+    assert [s["status"] for s in made["plan"]["steps"]] == ["pending", "pending"]
+    assert agent("POST", f"/plan/{plan}/advance", {}) == {"plan_id": plan, "current_step": 0, "status": "in_progress"}
+    agent("POST", f"/plan/{plan}/advance", {"result": "nginx 1.2"})
+    got = agent("GET", f"/plan/{plan}")["plan"]
+    assert [(s["status"], s.get("result")) for s in got["steps"]] == [("completed", "nginx 1.2"), ("active", None)]
+    assert agent("POST", f"/plan/{plan}/advance")["status"] == "completed"
+    assert agent("POST", f"/plan/{plan}/advance", status=409)["code"] == "VALIDATION_ERROR"
+    second = agent("POST", "/plan/create", {"steps": ["a", "b"]})["plan_id"]
+    assert agent("POST", "/plan/update", {"plan_id": second, "step_index": 0, "status": "failed", "error": "no"})["plan"]["status"] == "failed"
+    third = agent("POST", "/plan/create", {"steps": ["a"]})["plan_id"]
+    assert agent("POST", f"/plan/{third}/abort") == {"plan_id": third, "aborted": True, "reason": "aborted by user"}
+    assert agent("GET", f"/plan/{third}")["plan"]["steps"][0]["status"] == "skipped"
+    assert [p["id"] for p in agent("GET", "/plan")["plans"]] == [p["id"] for p in call("GET", "/v1/plan/", base=AGENT)[1]["plans"]] == [third, second, plan]
+    for body, path in (({}, "create"), ({"steps": ["x"] * 51}, "create"), ({"plan_id": second, "status": "odd"}, "update"), ({"plan_id": third, "step_index": 7, "status": "active"}, "update")):
+        assert call("POST", f"/api/v1/plan/{path}", body, base=AGENT)[0] in (400, 409), (path, body)
+    assert agent("DELETE", f"/plan/{third}") == {"plan_id": third, "deleted": True}
+    assert agent("GET", f"/plan/{third}", status=404)["code"] == "NOT_FOUND"
+    agent("DELETE", f"/plan/{second}")
+    agent("DELETE", f"/plan/{plan}")
+
+
+def test_what_is_kept_over_a_restart(tmp_path):
+    """Plans, and what a sandbox is for: its agent, job and source; one that was never started."""
+    with own_network():
+        d = native(tmp_path, "--seed-ports")
+        try:
+            plan = agent("POST", "/plan/create", {"name": "p", "steps": ["a", "b"]})["plan_id"]
+            agent("POST", f"/plan/{plan}/advance")
+            before = agent("GET", f"/plan/{plan}")
+            made = ok("POST", "/v1/sandboxes", {"source_vm_name": "ubuntu-base", "agent_id": "kept", "ttl_seconds": 900}, 201)["sandbox"]
+            d.stop()
+            d = native(tmp_path, "--seed-ports")
+            assert agent("GET", f"/plan/{plan}") == before
+            got = ok("GET", f"/v1/sandboxes/{made['id']}")["sandbox"]
+            assert got == made and got["state"] == "CREATED"
+            ok("POST", f"/v1/sandboxes/{made['id']}/start")
+            ok("POST", f"/v1/sandboxes/{made['id']}/stop")
+            assert ok("GET", f"/v1/sandboxes/{made['id']}")["sandbox"]["state"] == "STOPPED"
+        finally:
+            d.clear()
+            d.stop()
+
+
+def test_every_method_of_the_first_generation(fluid, tmp_path):
+    """The client 0.0.15 from PyPI: each of its methods is called, against 8080 and 8081."""
+    package = os.path.join(os.path.dirname(__file__), "..", "..", ".venv", "fluid-0.0.15")
+    if not os.path.isdir(package):
+        pytest.skip("virsh-sandbox 0.0.15b0 is not there: tools/deps fetches it")
+    subprocess.run(["ssh-keygen", "-qt", "ed25519", "-N", "", "-f", tmp_path / "key"], check=True)
+    token = fluid.ok("POST", "/holt/v1/tokens", {"name": "bea", "role": "admin", "person": "bea"})["token"]
+    done = subprocess.run([sys.executable, os.path.join(os.path.dirname(__file__), "fluid_sdk_0_0_15.py"), MAIN, AGENT, token, (tmp_path / "key.pub").read_text().strip()],
+                          env={**os.environ, "PYTHONPATH": package}, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.strip().endswith("methods"), done.stdout
+
+
+def test_every_method_of_the_second_generation(fluid, tmp_path):
+    """0.0.21: what test_the_client_of_the_second_generation has not called; none is left out."""
+    from virsh_sandbox import VirshSandbox
+    from virsh_sandbox.exceptions import ApiException
+    client = VirshSandbox(MAIN)
+    box = client.sandbox.create_sandbox(source_vm_name="ubuntu-base", agent_id="walk", auto_start=True).sandbox.id
+    subprocess.run(["ssh-keygen", "-qt", "ed25519", "-N", "", "-f", tmp_path / "key"], check=True)
+    with pytest.raises(ApiException) as e:
+        client.sandbox.stream_sandbox_activity(box)
+    assert e.value.status == 400
+    certificate = client.access.request_access(public_key=(tmp_path / "key.pub").read_text(), sandbox_id=box, ttl_minutes=2, user_id="me").certificate_id
+    assert client.access.get_certificate(certificate).status == "ACTIVE" and client.access.get_ca_public_key().public_key
+    assert [c.id for c in client.access.list_certificates(sandbox_id=box, active_only=True).certificates] == [certificate]
+    session = client.access.record_session_start(certificate_id=certificate).session_id
+    assert [s.id for s in client.access.list_sessions(sandbox_id=box).sessions] == [session]
+    client.access.record_session_end(session_id=session)
+    client.access.revoke_certificate(certificate)
+    client.sandbox.destroy_sandbox(box)
+    with open(__file__, encoding="utf-8") as f:
+        called = set(re.findall(r"client\.(\w+)\.(\w+)\(", f.read()))
+    groups = {g: getattr(client, g) for g in ("access", "ansible", "ansible_playbooks", "health", "sandbox", "vms")}
+    every = {(g, m) for g, o in groups.items() for m in dir(o) if not m.startswith("_") and inspect.ismethod(getattr(o, m))}
+    assert every - called == TO_COME, (every - called) ^ TO_COME
+
+
+# Their routes come with diffs and playbooks.
+TO_COME = {("sandbox", m) for m in ("diff_snapshots", "generate_configuration", "publish_changes")} | {
+    ("ansible", m) for m in ("create_ansible_job", "get_ansible_job", "stream_ansible_job_output")} | {
+    ("ansible_playbooks", m) for m in ("add_playbook_task", "create_playbook", "delete_playbook", "delete_playbook_task", "export_playbook", "get_playbook",
+                                       "list_playbooks", "reorder_playbook_tasks", "update_playbook_task")}
+
+
+# --- the command line ---
+
+
+def test_the_commands_of_its_programs(fluid, tmp_path):
+    """holt by the names fluid and virsh-sandbox."""
+    def named(name, *words):
+        link = tmp_path / name
+        if not link.exists():
+            link.symlink_to(os.path.join(BUILD, "holt"))
+        return subprocess.run([link, *words], capture_output=True, text=True, timeout=60, env={**os.environ, "HOLT_SERVER": MAIN, "HOME": str(tmp_path)})
+    up = named("virsh-sandbox", "status")
+    assert (up.returncode, up.stdout) == (0, "status: ok\n"), up
+    assert json.loads(named("virsh-sandbox", "status", "--json").stdout) == {"status": "ok"}
+    assert named("virsh-sandbox", "hosts", "list").stdout.split()[:4] == ["NAME", "ADDRESS", "STATE", "VMS"]
+    made = json.loads(named("fluid", "create", "--source-vm", "ubuntu-base", "--agent-id=cli", "--memory", "256").stdout)
+    box = made["sandbox"]["id"]
+    assert made["ip_address"] == "127.0.0.1" and made["sandbox"]["agent_id"] == "cli"
+    assert json.loads(named("fluid", "run", box, "--user", "root", "echo", "from", "cli").stdout)["command"]["stdout"] == "from cli\n"
+    assert box in [s["id"] for s in json.loads(named("fluid", "list", "--state", "RUNNING").stdout)["sandboxes"]]
+    assert json.loads(named("fluid", "list", "--state=ERROR").stdout)["sandboxes"] == []
+    assert json.loads(named("fluid", "snapshot", box, "--name", "a").stdout)["snapshot"]["name"] == "a"
+    assert json.loads(named("fluid", "stop", box, "--force").stdout)["stopped"] is True
+    assert json.loads(named("fluid", "start", box, "--wait-ip").stdout)["ip_address"] == "127.0.0.1"
+    assert json.loads(named("fluid", "destroy", box).stdout)["state"] == "DESTROYED"
+    gone = named("fluid", "get", box)
+    assert gone.returncode == 1 and json.loads(gone.stderr) == {"error": f"sandbox not found: {box}"}
+    assert "usage: fluid get ID" in named("fluid", "get").stderr
+    down = subprocess.run([tmp_path / "virsh-sandbox", "status"], capture_output=True, text=True, timeout=60, env={**os.environ, "HOLT_SERVER": "http://127.0.0.1:1", "HOME": str(tmp_path)})
+    assert down.returncode == 1 and "error" in json.loads(down.stderr)
+    version = named("virsh-sandbox", "--version")
+    assert version.returncode == 0 and "holtd" in version.stdout, version

@@ -115,6 +115,7 @@ class World:
         proposal = d.ok("POST", f"/projects/{project}/tasks", {"title": f"q-{MARK}", "creator": agent}, token=token)
         proposal = d.ok("POST", f"/projects/{project}/tasks/{proposal['id']}/claim", {"agent_name": agent}, token=token)["proposal_id"] \
             if "proposal_id" not in proposal else proposal["proposal_id"]
+        plan = a("POST", "/v1/plan/create", {"name": f"plan-{MARK}", "steps": ["a"]})["plan_id"]
         owner = a.made["id"]
         named = lambda name: [name, f"{owner}/{name}", f"token/{owner}/{name}", f"ta/{name}"]
         boxes = [box["id"], run["sandbox"] if "sandbox" in run else box["id"], *named(f"box-{MARK}"), sbx, f"ses-{MARK}"]
@@ -123,7 +124,7 @@ class World:
             "templates": [template["id"], *named(f"tpl-{MARK}")],
             "images": [image["id"], f"img-{MARK}", f"ta/img-{MARK}"], "secrets": [secret["id"], *named(f"sec-{MARK}")],
             "tokens": [owner], "agents": [agent], "reviewers": [agent], "projects": [project], "tasks": [str(task), work["id"]],
-            "messages": [agent], "history": [agent], "approvals": [proposal], "proposals": [proposal], "rules": ["er_0"], "grants": ["gr_0"], "certificates": [certificate["id"]], "certificate": [certificate["id"]], "panes": [session["id"]], "pending": [proposal], "requests": [proposal], "assets": ["index.js"], "gates": ["ga_0"], "hosts": ["local"], "webhooks": ["wh_0"],
+            "messages": [agent], "history": [agent], "approvals": [proposal], "proposals": [proposal], "rules": ["er_0"], "grants": ["gr_0"], "certificates": [certificate["id"]], "certificate": [certificate["id"]], "panes": [session["id"]], "plan": [plan], "pending": [proposal], "requests": [proposal], "assets": ["index.js"], "gates": ["ga_0"], "hosts": ["local"], "webhooks": ["wh_0"],
             "operations": ["op_0"], "hitl": [proposal], "vms": sorted(set(boxes)), "containers": sorted(set(boxes)), "ports": ["1"], "t": ["0" * 64], "tenant": ["ta"], "policies": ["fluid-defaults"],
             "snapshots": [snapshot["id"], f"box-{MARK}@snap-{MARK}"], "forks": sorted(set(boxes)), "task-runs": [work["id"]], "task-schedules": [schedule["id"]], "inbox": sorted(set(boxes)), "outbox": sorted(set(boxes)),
         }
@@ -218,6 +219,7 @@ VALID = {"fluid.start": {}, "fluid.stop": {}, "fluid.run": {"command": "true"}, 
          "fluid.tmux_session_create": {"name": "b", "command": "true"}, "fluid.tmux_pane_create": {"command": "true"}, "fluid.tmux_read": {"pane_id": "no-such"},
          "fluid.tmux_switch": {"pane_id": "no-such"}, "fluid.tmux_send": {"pane_id": "no-such", "key": "Enter"}, "fluid.terminal_create": {"sandbox_id": "no-such"},
          "fluid.command": {"command": "ls"}, "fluid.file_copy": {"source": "/etc/hostname", "destination": "/tmp/h"}, "fluid.audit_query": {},
+         "fluid.plan_create": {"steps": ["b"]}, "fluid.plan_update": {"plan_id": "no-such", "status": "active"}, "fluid.plan_advance": {}, "fluid.plan_abort": {},
          **{f"fluid.file_{what}": {"path": "/tmp/f", "content": "b", "old_text": "b"} for what in ("read", "write", "edit", "delete", "list", "exists", "hash")}}
 IN_BOX = [name for name in VALID if name.startswith("fluid.file_") or name in ("fluid.command", "fluid.tmux_session_create", "fluid.tmux_pane_create", "fluid.terminal_create")]
 NAMES = {"fluid.create": ("source_vm_name", SOURCES), "fluid.access_request": ("sandbox_id", ("sandboxes",)), "fluid.session_start": ("certificate_id", ("certificates",)),

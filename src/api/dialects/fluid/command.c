@@ -17,6 +17,7 @@ struct shell_in {
 static const struct fluid_field run_fields[] = {
     {"command", FLUID_STR, offsetof(struct shell_in, command), true},
     {"user", FLUID_STR, offsetof(struct shell_in, user), false},
+    {"username", FLUID_STR, offsetof(struct shell_in, user), false}, /* of SDK 0.0.15 */
     {"private_key_path", FLUID_STR, offsetof(struct shell_in, private_key_path), false},
     {"timeout_sec", FLUID_INT, offsetof(struct shell_in, timeout_sec), false},
     {"env", FLUID_MAP, offsetof(struct shell_in, env), false},

@@ -314,6 +314,14 @@ static void send_health(struct request *r)
     fluid_send(r, 200);
 }
 
+/* "/v1/sandboxes/" is "/v1/sandboxes". */
+static bool is_root(const struct xchg *x)
+{
+    struct str path = xchg_req(x)->path;
+
+    return str_ends(path, STR("/sandboxes/")) || str_ends(path, STR("/plan/"));
+}
+
 /* --- routes --- */
 
 #define BOTH(path) "/v1" path, "/api/v1" path
@@ -329,6 +337,8 @@ static const struct fluid_row rows[] = {
     {"GET", MAIN("/vms"), "fluid.vms", PERM_SANDBOX_READ, fluid_vms},
     {"GET", BOTH("/sandboxes"), "fluid.list", PERM_SANDBOX_READ, fluid_list},
     {"POST", BOTH("/sandboxes"), "fluid.create", PERM_SANDBOX_WRITE, fluid_create, &fluid_create_form},
+    {"GET", MAIN("/sandboxes/{rest...}"), "fluid.list", PERM_SANDBOX_READ, fluid_list, .guard = is_root},
+    {"POST", MAIN("/sandboxes/{rest...}"), "fluid.create", PERM_SANDBOX_WRITE, fluid_create, &fluid_create_form, .guard = is_root},
     {"GET", BOTH("/sandboxes/{id}"), "fluid.get", PERM_SANDBOX_READ, fluid_get},
     {"DELETE", BOTH("/sandboxes/{id}"), "fluid.destroy", PERM_SANDBOX_WRITE, fluid_destroy},
     {"GET", BOTH("/sandboxes/{id}/ip"), "fluid.ip", PERM_SANDBOX_WRITE, fluid_ip},
@@ -390,6 +400,15 @@ static const struct fluid_row rows[] = {
     IN_BOX("POST", "/file/list", "file_list", PERM_SANDBOX_CONTENT, fluid_file_list, &fluid_file_form),
     IN_BOX("POST", "/file/exists", "file_exists", PERM_SANDBOX_CONTENT, fluid_file_exists, &fluid_file_form),
     IN_BOX("POST", "/file/hash", "file_hash", PERM_SANDBOX_CONTENT, fluid_file_hash, &fluid_file_form),
+
+    AGENT("POST", "/plan/create", "plan_create", PERM_ASK, fluid_plan_create, &fluid_plan_form),
+    AGENT("GET", "/plan", "plans", PERM_ASK_READ, fluid_plans, NULL),
+    {"GET", BOTH("/plan/{rest...}"), "fluid.plans", PERM_ASK_READ, fluid_plans, .guard = is_root, .agent = true},
+    AGENT("GET", "/plan/{plan}", "plan", PERM_ASK_READ, fluid_plan, NULL),
+    AGENT("POST", "/plan/update", "plan_update", PERM_ASK, fluid_plan_update, &fluid_plan_form),
+    AGENT("POST", "/plan/{plan}/advance", "plan_advance", PERM_ASK, fluid_plan_advance, &fluid_plan_form),
+    AGENT("POST", "/plan/{plan}/abort", "plan_abort", PERM_ASK, fluid_plan_abort, &fluid_plan_form),
+    AGENT("DELETE", "/plan/{plan}", "plan_delete", PERM_ASK, fluid_plan_delete, NULL),
 
     AGENT("POST", "/audit/query", "audit_query", PERM_AUDIT, fluid_audit_query, &fluid_audit_form),
     AGENT("GET", "/audit/stats", "audit_stats", PERM_AUDIT, fluid_audit_stats, NULL),
