@@ -645,6 +645,31 @@ TO_COME = {("sandbox", m) for m in ("diff_snapshots", "generate_configuration", 
 # --- the command line ---
 
 
+def test_its_settings_start_holtd(tmp_path):
+    """The seed's config.yaml and .env, served by `virsh-sandbox --config`; no variable of another system clashes."""
+    (tmp_path / ".env").write_text("LIBVIRT_URI=qemu:///session\nLIBVIRT_NETWORK=isolated\nBASE_IMAGE_DIR=/var/lib/libvirt/images/base\n"
+                                   "SANDBOX_WORKDIR=/var/lib/libvirt/images/jobs\nDEFAULT_VCPUS=1\nCOMMAND_TIMEOUT_SEC=90\n")
+    (tmp_path / "virsh-sandbox").symlink_to(os.path.join(BUILD, "holt"))
+    config = "server:\n  listen: 127.0.0.1:8080\nvm:\n  default_memory_mb: 512\nansible:\n  allowed_playbooks: [ping.yml]\n"
+    before = os.getcwd()
+    with own_network():
+        os.chdir(tmp_path)
+        try:
+            d = native(tmp_path / "d", program=str(tmp_path / "virsh-sandbox"), config=config)
+        finally:
+            os.chdir(before)
+        try:
+            status, reply, _ = call("GET", "/v1/health")
+            assert (status, reply) == (200, {"status": "ok"})
+            got = {s["key"]: s["value"] for s in d.ok("GET", "/holt/v1/settings")["settings"]}
+            assert {"vm_uri": "qemu:///session", "vm_network": "isolated", "vm_pool_dir": "/var/lib/libvirt/images/jobs", "fluid_cpus": 1}.items() <= got.items(), got
+            assert (got["fluid_memory_bytes"], got["fluid_command_timeout_ms"]) == (512 << 20, 90000), got
+            log = d.log()
+            assert "BASE_IMAGE_DIR" in log and "holt image" in log and "ansible.allowed_playbooks" in log
+        finally:
+            d.stop()
+
+
 def test_the_commands_of_its_programs(fluid, tmp_path):
     """holt by the names fluid and virsh-sandbox."""
     def named(name, *words):

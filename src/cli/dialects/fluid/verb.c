@@ -324,7 +324,8 @@ static void show_status(struct cli *c, bool json)
 /* The original is one program: without a command it serves. */
 static int serve(const struct words *w, struct err *e)
 {
-    char path[PATH_MAX], **argv = xzalloc((w->n + 2) * sizeof *argv);
+    char path[PATH_MAX], **argv = xzalloc((w->n + 4) * sizeof *argv);
+    size_t argc = 0;
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 8);
     char *slash;
 
@@ -335,9 +336,13 @@ static int serve(const struct words *w, struct err *e)
     path[n] = '\0';
     slash = strrchr(path, '/');
     (void)snprintf(slash + 1, sizeof path - (size_t)(slash + 1 - path), "holtd");
-    argv[0] = path;
+    argv[argc++] = path;
+    if (access(".env", R_OK) == 0) { /* as the original: of the working directory */
+        argv[argc++] = (char *)(uintptr_t)"--env-file";
+        argv[argc++] = (char *)(uintptr_t)".env";
+    }
     for (size_t i = 0; i < w->n; i++)
-        argv[i + 1] = w->v[i];
+        argv[argc++] = w->v[i];
     (void)execv(path, argv);
     mem_free(argv);
     return err_set(e, ERR_INTERNAL, errno, "start '%s'", path);
