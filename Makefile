@@ -11,12 +11,13 @@ PREFIX ?= /usr/local
 PURGE ?=
 FUZZ_SECONDS ?= 60
 MESON_FLAGS ?=
+CLUSTER ?= /tmp/holt-cluster
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 ifeq ($(CI),true)
 MESON_FLAGS += -Dwerror=true
 endif
 
-.PHONY: build build-all install-gvisor deps deps-build deps-run deps-test deps-bench run dev hub monitoring test test-runtimes test-v2 check bench fmt lint api web web-dev proto fuzz soak install uninstall \
+.PHONY: build build-all install-gvisor deps deps-build deps-run deps-test deps-bench run dev hub monitoring test test-runtimes test-kube cluster cluster-down test-v2 check bench fmt lint api web web-dev proto fuzz soak install uninstall \
         clean help
 
 build: deps-build ## Build the programs into build/: holtd, holt and their helpers
@@ -62,6 +63,15 @@ test: deps-test ## Run every test; the last line is "N passed, N failed"
 
 test-runtimes: deps-test ## Run the tests of the runtimes that take too long for `make test`; `make soak` runs them too
 	@exec tools/run-tests --part runtimes
+
+test-kube: deps-test ## Run the tests against a Kubernetes cluster of one node; its programs are built once (some minutes)
+	@exec tools/run-tests --part kube
+
+cluster: ## Start a Kubernetes cluster of one node on this machine, in namespaces of its own (root)
+	@tests/kube/cluster.py up $(CLUSTER)
+
+cluster-down: ## End that cluster
+	@tests/kube/cluster.py down $(CLUSTER)
 
 test-v2: ## Run the native runtime's tests in QEMU: stock Debian kernel, cgroup v2 alone; ARGS="--only limits"
 	@tools/deps build v2

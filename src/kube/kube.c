@@ -130,7 +130,8 @@ void kube_authorise(struct kube *k, struct kube_auth *to)
         to->v[to->n++] = (struct http_header){STR("authorization"), buf_str(&k->authorization)};
     if (k->c.as)
         to->v[to->n++] = (struct http_header){STR("impersonate-user"), str_of(k->c.as)};
-    to->v[to->n++] = (struct http_header){STR("accept"), STR("application/json")};
+    /* An exec has no JSON to give, and is refused with 406 where nothing else is accepted. */
+    to->v[to->n++] = (struct http_header){STR("accept"), STR("application/json, */*")};
     to->v[to->n++] = (struct http_header){STR("user-agent"), STR("holt")};
 }
 
