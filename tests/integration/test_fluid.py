@@ -316,6 +316,9 @@ def test_the_live_stream(box):
         output = {f["data"]["is_stderr"]: f["data"]["output"] for f in got if f["type"] == "command_output"}
         assert output == {False: "now\n", True: "bad\n"} and got[-2]["data"]["exit_code"] == 4
         assert got[-1]["data"]["stdout"] == "now\n" and got[-1]["data"]["stderr"] == "bad\n"
+        wait_for(lambda: run(box, "mkdir -p /root/d; echo x >> /root/d/f; rm -f /root/d/f") and any(
+            f["type"] == "file_change" and f["data"]["path"].endswith("d/f") and f["data"]["operation"] == "deleted"
+            for f in frames(ws, lambda f: f["type"] in ("command_new", "file_change") and "deleted" in json.dumps(f) or f["type"] == "command_new")))
         frames(ws, lambda f: f["type"] == "heartbeat" and "data" not in f)
         ok("DELETE", f"/v1/sandboxes/{box}")
         with pytest.raises(Exception) as end:

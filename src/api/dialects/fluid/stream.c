@@ -6,11 +6,13 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/exec/journal.h"
+#include "link/guest.h"
 #include "net/ws.h"
 
 #define HISTORY_MAX 50
 #define OUTPUT_MAX (64 * 1024) /* of each stream of a command */
 #define HEARTBEAT_TICKS 5
+#define WATCHED "/root" /* files whose changes are told, unless ?watch= names others */
 
 /* The history first; then the journal from the moment of the request on, so that nothing is missed.
  */
@@ -27,6 +29,9 @@ struct stream {
     struct collect collect;
     bool collecting, waiting, closing, connected;
     int64_t from_us;
+    struct guest_pipe *watch; /* of files; NULL: none */
+    struct buf records;       /* of it, not told yet */
+    size_t owed;              /* bytes of it that are not consumed: the client is slow */
 };
 
 static void stream_close(struct stream *t, int code, const char *why)
@@ -144,6 +149,76 @@ static void tell_end(struct stream *t, const struct exec_info *i)
     send_frame(t, "command_end", buf_str(&json));
 }
 
+/* --- files --- */
+
+static void tell_change(struct stream *t, const struct guest_watch_event *ev)
+{
+    static const char *const names[] = {[GUEST_WATCH_MADE] = "created",
+                                        [GUEST_WATCH_CHANGED] = "modified",
+                                        [GUEST_WATCH_REMOVED] = "deleted"};
+    AUTO(buf_done) struct buf json = {0};
+    struct jw w = {.to = &json};
+
+    if (ev->what >= ARRAY_LEN(names) || !names[ev->what])
+        return;
+    jw_object(&w);
+    jw_kstr(&w, "path", ev->path);
+    jw_kc(&w, "operation", names[ev->what]);
+    jw_object_end(&w);
+    send_frame(t, "file_change", buf_str(&json));
+}
+
+static void tell_changes(struct stream *t)
+{
+    struct guest_watch_event ev;
+    struct err e = {0};
+
+    while (!t->waiting && !t->closing) {
+        struct str left = buf_str(&t->records);
+
+        if (guest_record_next(&guest_watch_event_layout, &left, &ev, &e) <= 0)
+            break;
+        tell_change(t, &ev);
+        buf_take(&t->records, buf_len(&t->records) - left.n);
+    }
+    if (!t->waiting && t->watch && t->owed > 0) {
+        guest_pipe_consume(t->watch, t->owed);
+        t->owed = 0;
+    }
+}
+
+static void watch_data(struct guest_pipe *p, struct str bytes)
+{
+    struct stream *t = guest_pipe_arg(p);
+
+    buf_add_str(&t->records, bytes);
+    t->owed += bytes.n;
+    tell_changes(t);
+}
+
+/* The sandbox has stopped, or cannot watch: its commands are told all the same. */
+static void watch_done(struct guest_pipe *p, const struct guest_file_done *info,
+                       const struct err *e)
+{
+    struct stream *t = guest_pipe_arg(p);
+
+    (void)info, (void)e;
+    t->watch = NULL;
+}
+
+static void watch_files(struct stream *t, struct str path)
+{
+    static const struct guest_pipe_ops ops = {.data = watch_data, .done = watch_done};
+    struct err none = {0};
+    struct guest *g = sandbox_guest(t->s, &none);
+
+    if (g && guest_file(g,
+                        &(struct guest_file_call){
+                            .op = GUEST_FILE_WATCH, .path = path, .flags = GUEST_FILE_RECURSIVE},
+                        &ops, t, &t->watch, &none) < 0)
+        t->watch = NULL;
+}
+
 /* --- the journal --- */
 
 static void next_old(struct stream *t);
@@ -244,7 +319,8 @@ static void on_drained(struct ws *w)
     struct stream *t = ws_arg(w);
 
     t->waiting = false;
-    if (t->collecting)
+    tell_changes(t);
+    if (t->collecting || t->waiting)
         return;
     if (t->journal)
         journal_resume(t->journal);
@@ -259,6 +335,9 @@ static void on_closed(struct ws *w, int code, struct str reason)
     (void)code, (void)reason;
     list_unlink(&t->link);
     revocable_stream_end(&t->live);
+    if (t->watch)
+        guest_pipe_cancel(t->watch);
+    buf_done(&t->records);
     if (t->collecting)
         collect_done(&t->collect);
     exec_unref(t->ended);
@@ -292,6 +371,7 @@ void fluid_stream(struct request *r)
 {
     static const struct ws_ops ops = {
         .message = on_message, .drained = on_drained, .closed = on_closed};
+    struct str watched = fluid_query(r, "watch");
     struct sandbox *s;
     struct sandbox_info i;
     struct stream *t;
@@ -319,5 +399,6 @@ void fluid_stream(struct request *r)
     revocable_stream_begin(&t->live, r, on_live_end);
     take_history(t);
     tell_connected(t);
+    watch_files(t, watched.n > 0 ? watched : STR(WATCHED));
     next_old(t);
 }
