@@ -121,12 +121,13 @@ static int on_lifecycle(virConnectPtr c, virDomainPtr d, int event, int detail, 
     const char *name = virDomainGetName(d);
 
     (void)c;
-    (void)detail;
     (void)arg;
     if (!name || strncmp(name, "holt-", 5) != 0)
         return 0;
     if (event == VIR_DOMAIN_EVENT_STOPPED)
         virt_machine_event(name + 5, VIRT_OFF);
+    else if (event == VIR_DOMAIN_EVENT_STARTED && detail == VIR_DOMAIN_EVENT_STARTED_BOOTED)
+        virt_machine_event(name + 5, VIRT_BOOTED);
     else if (event == VIR_DOMAIN_EVENT_SUSPENDED || event == VIR_DOMAIN_EVENT_RESUMED)
         virt_machine_event(name + 5,
                            event == VIR_DOMAIN_EVENT_RESUMED ? VIRT_RESUMED : VIRT_PAUSED);

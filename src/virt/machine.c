@@ -16,6 +16,7 @@
 #define MEMORY_MIN (96ULL << 20)
 #define BOOT_MS 90000     /* under TCG on a busy machine */
 #define KVM_BOOT_MS 20000 /* a KVM that takes longer does not truly work */
+#define FOUND_MS 45000    /* of a machine that somebody else has started */
 #define OFF_MS 10000      /* for a stop that was asked for; then the power is taken */
 #define LOOK_MS 20
 #define KILL_MS 3000
@@ -282,6 +283,20 @@ static bool accel_is_known(void)
     return accel != ACCEL_UNKNOWN;
 }
 
+/* One that somebody has started waits for its orders; one that does not take them boots again.
+ * 1: it is settled; 0: it is off. */
+static int take_running(struct ground *g, const struct virt_create *c, bool *ret_kvm, struct err *e)
+{
+    *ret_kvm = accel == ACCEL_KVM;
+    if (!(c->flags & VIRT_RESTART) || virDomainIsActive(g->dom) != 1)
+        return 0;
+    if (machine_settle(g, c, FOUND_MS, e) == 0)
+        return 1;
+    log_warn("a machine that was running takes no orders: it boots again", LOG_C("id", g->id),
+             LOG_E(e));
+    return machine_force_off(g, e);
+}
+
 static int boot_new(struct ground *g, const struct virt_create *c, const struct base_paths *b,
                     bool *ret_kvm, struct err *e)
 {
@@ -302,8 +317,9 @@ int machine_create(const struct virt_create *c, bool *ret_kvm, struct err *e)
     if (ground_open(&g, c->id, e) < 0 || check_create(c, &g, e) < 0 ||
         storage_pool(g.conn, &g.pool, e) < 0 || storage_base(g.conn, g.pool, &b, e) < 0)
         return -1;
-    r = restart || !accel_is_known() ? 0 : clone_make(&g, c, &b, accel == ACCEL_KVM, e);
-    *ret_kvm = accel == ACCEL_KVM;
+    r = take_running(&g, c, ret_kvm, e);
+    if (r == 0 && !restart && accel_is_known())
+        r = clone_make(&g, c, &b, accel == ACCEL_KVM, e);
     if (r == 0)
         r = boot_new(&g, c, &b, ret_kvm, e);
     base_paths_done(&b);

@@ -6,7 +6,7 @@
 
 #include "wire/packet.h"
 
-#define VIRT_VERSION 3
+#define VIRT_VERSION 4
 #define VIRT_ID_MAX 31
 #define VIRT_PEM_MAX 8192
 #define VIRT_TEXT_MAX 127
@@ -104,7 +104,7 @@ enum virt_accel { VIRT_ACCEL_UNKNOWN, VIRT_ACCEL_KVM, VIRT_ACCEL_TCG, VIRT_ACCEL
 struct virt_done {
     struct err err;
 };
-enum virt_what { VIRT_OFF, VIRT_PAUSED, VIRT_RESUMED, VIRT_WHAT_COUNT };
+enum virt_what { VIRT_OFF, VIRT_PAUSED, VIRT_RESUMED, VIRT_BOOTED, VIRT_WHAT_COUNT };
 struct virt_event { /* what has become of a machine */
     struct str id;
     uint8_t what;

@@ -168,6 +168,25 @@ def test_what_happens_to_it_outside_is_noticed(daemon, machine):
         assert leftovers(daemon, box) == []
 
 
+def test_one_started_outside_runs_again(daemon, machine):
+    """virsh start of one that is stopped, and of one that was ended outside: the same machine takes orders, by its own disk."""
+    d, host = daemon.d, daemon.host
+    box = d.ok("POST", "/holt/v1/sandboxes", {"runtime": "vm", "name": "woken", "memory_bytes": 200 << 20}, timeout=LONG)["id"]
+    sh(d, "woken", "echo here > /workspace/file")
+    d.ok("POST", "/holt/v1/sandboxes/woken/stop", timeout=LONG)
+    for again in range(2):
+        assert host.virsh("start", f"holt-{box}").returncode == 0
+        pid = [p for p in host.qemus() if box.encode() in open(f"/proc/{p}/cmdline", "rb").read()]
+        wait_for(lambda: d.ok("GET", f"/holt/v1/sandboxes/{box}")["state"] == "running", 120, 0.1)
+        assert sh(d, "woken", "hostname; cat /workspace/file")["stdout"] == "woken\nhere\n"
+        assert pid and os.path.exists(f"/proc/{pid[0]}")  # taken, not booted again
+        if again == 0:
+            assert host.virsh("destroy", f"holt-{box}").returncode == 0
+            wait_for(lambda: d.ok("GET", f"/holt/v1/sandboxes/{box}")["state"] == "failed", 30, 0.05)
+    d.ok("DELETE", f"/holt/v1/sandboxes/{box}", timeout=LONG)
+    assert leftovers(daemon, box) == []
+
+
 def test_a_pause_from_outside_is_shown(daemon, machine):
     d, host, box = daemon.d, daemon.host, machine["id"]
     for verb, state in (("suspend", "paused"), ("resume", "running")):

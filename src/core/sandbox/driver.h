@@ -140,6 +140,8 @@ struct driver_events { /* called by the driver at any time, on the loop's thread
     void (*oom)(void *arg, const char *id);
     /* Somebody paused or resumed it behind holtd's back; also after a pause that was asked for. */
     void (*paused)(void *arg, const char *id, bool on);
+    /* Somebody started one that was off: it waits for a create with restart. */
+    void (*started)(void *arg, const char *id);
     /* The driver's helper process (holt-spawn) was lost and is back, or cannot be restarted:
      * sandboxes continue. */
     void (*health)(void *arg, const struct err *e);

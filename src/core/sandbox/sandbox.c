@@ -403,6 +403,15 @@ static void on_paused(void *arg, const char *id, bool on)
         sandbox_paused_outside(s, on);
 }
 
+static void on_started(void *arg, const char *id)
+{
+    struct sandboxes *all = arg;
+    struct sandbox *s = all->closed ? NULL : map_get(&all->by_id, str_of(id));
+
+    if (s)
+        sandbox_started_outside(s);
+}
+
 static int open_slot(struct sandboxes *all, const struct driver_ops *ops,
                      const struct driver_host *host, const struct sandboxes_config *from,
                      struct err *e)
@@ -418,7 +427,11 @@ static int open_slot(struct sandboxes *all, const struct driver_ops *ops,
         .bindir = all->bindir,
         .allows = from->allows ? *from->allows : (struct driver_allows){0},
         .host = host,
-        .events = {.init_ended = on_init_ended, .oom = on_oom, .paused = on_paused, .arg = all},
+        .events = {.init_ended = on_init_ended,
+                   .oom = on_oom,
+                   .paused = on_paused,
+                   .started = on_started,
+                   .arg = all},
     };
 
     if (all->driver_count == SLOTS_MAX)

@@ -299,6 +299,7 @@ CHECKED int sandbox_must_be_free(const struct sandbox *s, const char *what, stru
 /* The sandbox was changed: calls back when that is stored. */
 void sandbox_changed(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg);
 void sandbox_init_ended(struct sandbox *s, const char *why);
+void sandbox_started_outside(struct sandbox *s);         /* likewise; only one that is down */
 void sandbox_paused_outside(struct sandbox *s, bool on); /* not by holtd; ignored during a step */
 void sandbox_destroy_now(struct sandbox *s);
 void sandbox_updated(struct sandbox *s, const struct err *e); /* stored, or sent to holt-egress */

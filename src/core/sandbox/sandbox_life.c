@@ -167,6 +167,15 @@ void sandbox_pause(struct sandbox *s, bool on, const struct principal *by, sandb
     ops(s)->pause(s->driver, s->id, on, pause_finished, sandbox_ref(s));
 }
 
+/* Its row may say more than its machine: it is started as by a request. */
+void sandbox_started_outside(struct sandbox *s)
+{
+    bool down = s->sm.state == SANDBOX_STOPPED || s->sm.state == SANDBOX_FAILED;
+
+    if (step_is(s, STEP_NONE) && down && !sandbox_is_leaving(s) && !s->traits.one_shot)
+        sandbox_start(s, NULL, NULL, NULL);
+}
+
 void sandbox_paused_outside(struct sandbox *s, bool on)
 {
     if (!step_is(s, STEP_NONE) || !is_up(s) || (s->sm.state == SANDBOX_PAUSED) == on)

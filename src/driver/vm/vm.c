@@ -450,6 +450,28 @@ static void link_up(void *arg)
         v->events.health(v->events.arg, &(struct err){0});
 }
 
+/* The event is of the past: a machine that was stopped since then must not start again. */
+static void booted_found(void *arg, const struct driver_found *f, size_t n, const struct err *e)
+{
+    AUTO(mem_free) struct adoption *a = arg;
+    bool lives = false;
+
+    (void)e;
+    for (size_t i = 0; i < n; i++)
+        lives = lives || (f[i].running && f[i].confirmed && strcmp(f[i].id, a->id) == 0);
+    if (lives && !map_get(&a->v->boxes, str_of(a->id)) && a->v->events.started)
+        a->v->events.started(a->v->events.arg, a->id);
+}
+
+static void box_booted(struct vm *v, const char *id)
+{
+    struct adoption *a = xzalloc(sizeof *a);
+
+    a->v = v;
+    (void)snprintf(a->id, sizeof a->id, "%s", id);
+    vm_list(&v->d, booted_found, a);
+}
+
 static void link_event(void *arg, const void *msg, struct helper_fds *fds)
 {
     struct vm *v = arg;
@@ -462,6 +484,8 @@ static void link_event(void *arg, const void *msg, struct helper_fds *fds)
     memcpy(id, m->u.event.id.p, size_min(m->u.event.id.n, sizeof id - 1));
     if (m->u.event.what == VIRT_OFF)
         box_ended(v, id);
+    else if (m->u.event.what == VIRT_BOOTED)
+        box_booted(v, id);
     else if (map_get(&v->boxes, str_of(id)) && v->events.paused)
         v->events.paused(v->events.arg, id, m->u.event.what == VIRT_PAUSED);
 }
