@@ -353,6 +353,7 @@ struct kube_call *kube_call(struct kube *k, const struct kube_request *r, kube_d
 
     if (k->call_count >= KUBE_CALLS_MAX) {
         (void)err_set(e, ERR_LIMIT, 0, "too many calls to the cluster are under way");
+        (void)err_limit_fixed(e, KUBE_CALLS_MAX, "try again when some have ended");
         return NULL;
     }
     c = xzalloc(sizeof *c);

@@ -309,6 +309,18 @@ def _decode(f):
     return raw.decode(errors="replace")
 
 
+def can_freeze(holtd):
+    """Whether a sandbox that runs can have a snapshot: not where it has no cgroup of its own (docs/snapshots.md)."""
+    box = holtd.ok("POST", "/holt/v1/sandboxes", {})["id"]
+    status = holtd.request("POST", f"/holt/v1/sandboxes/{box}/snapshots", {"name": "trial"})[0]
+    holtd.request("DELETE", f"/holt/v1/sandboxes/{box}")
+    holtd.request("DELETE", f"/holt/v1/snapshots/{box}@trial")
+    return status != 501
+
+
+NO_FREEZE = "sandboxes have no cgroup of their own here: snapshots only of stopped ones"
+
+
 def all_events(holtd, **query):
     """Every event, page by page, as the list operation gives them."""
     since, found = 0, []

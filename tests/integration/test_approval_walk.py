@@ -14,7 +14,7 @@ from test_walk import example, printed, schema_of, send
 
 API = "/holt/v1"
 LONG = {"events", "event.list", "hub.events", "approval.watch"}  # streams: they answer nothing
-ENDS = {"approval.cancel"}  # an asker may take its own question back: that is no yes
+ENDS = {"approval.cancel", "fluid.cancel"}  # an asker may take its own question back: that is no yes
 INSIDE = r"""
 import http.client, json, socket, sys
 class Unix(http.client.HTTPConnection):

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from daemon import all_events, native, wait_for
+from daemon import NO_FREEZE, all_events, can_freeze, native, wait_for
 from test_image import holt
 from test_snapshot import BOXES, SNAPSHOTS, sh, snap
 
@@ -15,6 +15,17 @@ def holtd(tmp_path_factory):
     daemon = native(tmp_path_factory.mktemp("fork"))
     yield daemon
     daemon.stop()
+
+
+@pytest.fixture(scope="module")
+def freezes(holtd):
+    return can_freeze(holtd)
+
+
+@pytest.fixture(autouse=True)
+def needs_freeze(freezes):
+    if not freezes:
+        pytest.skip(NO_FREEZE)
 
 
 def fork(holtd, source, **fields):

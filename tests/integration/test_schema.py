@@ -13,7 +13,7 @@ import re
 import pytest
 import requests
 
-from daemon import ASAN, ROOT, SLOW, SOAK, native, wait_for
+from daemon import ASAN, NO_FREEZE, ROOT, SLOW, SOAK, can_freeze, native, wait_for
 from registry import Registry
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed: make deps")
@@ -44,6 +44,7 @@ LEFT_OUT = {
 }
 pytestmark = pytest.mark.slow  # the sanitizers see the same requests in the tests of each operation
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB7Jm0dVd0tQv5ZQ9m0b8kq3m5JfM0o0c8m8oJ3n3f8k"
+FREEZE = {"imageCommit", "snapshotCreate", "fork"}  # of a sandbox that runs
 NO_SUCCESS = {  # what no made-up request can have; the replies to wrong ones are looked at all the same
     "login": "a code works once: test_api.py",
     "accessRequest": "the key must be one: test_access.py",
@@ -159,10 +160,14 @@ class World:
         return self.ok("POST", "/messages", {"to": self.object("agents"), "content": "c", "from": "human"})["id"]
 
     def snapshot(self):
-        return self.ok("POST", f"/sandboxes/{self.object('sandboxes')}/snapshots", {})["id"]
+        box = self.object("sandboxes")
+        self.ok("POST", f"/sandboxes/{box}/stop", {})  # works also where commands cannot be frozen
+        made = self.ok("POST", f"/sandboxes/{box}/snapshots", {})["id"]
+        self.ok("POST", f"/sandboxes/{box}/start")
+        return made
 
     def fork(self):
-        return self.ok("POST", "/forks", {"source": self.object("sandboxes")})["sandboxes"][0]["id"]
+        return self.ok("POST", "/forks", {"source": self.snapshot()})["sandboxes"][0]["id"]
 
     def manifest(self):
         """Of a task that fails soon: there is no such repository."""
@@ -299,6 +304,8 @@ def test_each_reply_is_as_the_document_says(world, op):
     world.holtd.clear()
     world.holtd.assert_alive()
     assert not faults, f"{len(faults)} replies are not as api/openapi.json says:\n\n" + "\n\n".join(faults[:8])
+    if min(seen) >= 300 and op.definition.raw["operationId"] in FREEZE and not can_freeze(world.holtd):
+        pytest.skip(NO_FREEZE)
     assert min(seen) < 300 or op.definition.raw["operationId"] in NO_SUCCESS, f"no request succeeded: {collections.Counter(seen)}"
 
 

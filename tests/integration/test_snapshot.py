@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from daemon import all_events, native, wait_for
+from daemon import NO_FREEZE, all_events, can_freeze, native, wait_for
 from test_native import spawn_of
 
 BOXES, SNAPSHOTS = "/holt/v1/sandboxes", "/holt/v1/snapshots"
@@ -16,6 +16,17 @@ def holtd(tmp_path_factory):
     daemon = native(tmp_path_factory.mktemp("snapshot"))
     yield daemon
     daemon.stop()
+
+
+@pytest.fixture(scope="module")
+def freezes(holtd):
+    return can_freeze(holtd)
+
+
+@pytest.fixture(autouse=True)
+def needs_freeze(freezes):
+    if not freezes:
+        pytest.skip(NO_FREEZE)
 
 
 @pytest.fixture

@@ -87,7 +87,9 @@ class World:
         run = a("POST", f"{API}/sandboxes/{box['id']}/execs", {"command": ["echo", MARK], "pty": True})
         session = a("POST", f"{API}/sandboxes/{box['id']}/sessions", {"name": f"term-{MARK}", "command": ["echo", MARK]})
         wait_for(lambda: a("GET", f"{API}/sandboxes/{box['id']}/sessions/{session['id']}")["state"] == "exited")
+        a("POST", f"{API}/sandboxes/{box['id']}/stop", {})  # one that runs has snapshots only where it has a cgroup
         snapshot = a("POST", f"{API}/sandboxes/{box['id']}/snapshots", {"name": f"snap-{MARK}"})
+        a("POST", f"{API}/sandboxes/{box['id']}/start")
         volume = a("POST", f"{API}/volumes", {"name": f"vol-{MARK}"})
         template = a("POST", f"{API}/templates", {"name": f"tpl-{MARK}", "labels": {"of": MARK}})
         image = a("POST", f"{API}/images/import?name=img-{MARK}&format=tar", tar(member("f", MARK.encode())))
