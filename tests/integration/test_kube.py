@@ -3,6 +3,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 import uuid
 
@@ -134,12 +135,17 @@ def test_exec_keeps_bytes_and_status(cluster, running):
     assert p.returncode == 254 and b"container nothere is not valid for pod p1" in p.stderr
 
 
-def read_until(p, text):
+def read_until(p, text, seconds=60):
     lines = []
-    for line in p.stdout:
-        lines.append(line)
-        if text in line:
-            return lines
+    late = threading.Timer(seconds, p.kill)
+    late.start()
+    try:
+        for line in p.stdout:
+            lines.append(line)
+            if text in line:
+                return lines
+    finally:
+        late.cancel()
     raise AssertionError(f"{text!r} never came: {lines}")
 
 
