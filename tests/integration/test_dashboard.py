@@ -185,6 +185,16 @@ class TestPages:
         states = [a["state"] for a in holtd.ok("GET", f"{API}/approvals")["approvals"]]
         assert sorted(states) == ["approved", "pending", "rejected"]
 
+    def test_a_grant_is_shown_and_taken_back(self, holtd):
+        agent = holtd.ok("POST", f"{API}/tokens", {"name": "deployer", "role": "agent", "agent": "deployer"})["token"]
+        person = holtd.ok("POST", f"{API}/tokens", {"name": "ann", "role": "operator", "person": "ann"})["token"]
+        asked = holtd.ok("POST", f"{API}/approvals", {"question": "May I?", "action": "sandbox.destroy", "arguments": {"id": "x"}}, token=agent)["id"]
+        holtd.ok("POST", f"{API}/approvals/{asked}/approve", {}, token=person)
+        assert len(holtd.ok("GET", f"{API}/grants")["grants"]) == 1
+        got = show("grants", login=link(holtd))
+        assert "sandbox.destroy" in got["words"] and "exactly as asked" in got["words"]
+        assert holtd.ok("GET", f"{API}/grants")["grants"] == []
+
     def test_cards_move_and_refused_moves_snap_back(self, holtd):
         project = holtd.ok("POST", f"{API}/projects", {"name": "board"})["id"]
         for title in ("first", "second"):
@@ -285,7 +295,7 @@ class TestPages:
         holtd.request("POST", f"{API}/sandboxes/{box}/snapshots", {"name": "clean"})  # not where commands cannot be frozen
         task = holtd.ok("POST", f"{API}/task-runs", {"manifest": {"version": "1", "kind": "Task", "metadata": {"name": "report"}, "agent": {"command": "echo hello"}}})["id"]
         tabs = [f"instances/{box}/{tab}" for tab in ("terminal", "commands", "files", "network", "snapshots", "stats", "events", "overview")]
-        places = ["now", "instances", "instances/new", "terminals", "approvals", "board", "agents", "agents/messages", "events", "things/tokens", "things/secrets", "things/policies",
+        places = ["now", "instances", "instances/new", "terminals", "approvals", "approvals/grants", "board", "agents", "agents/messages", "events", "things/tokens", "things/secrets", "things/policies",
                   "things/hosts", "things/access", "terminals/wall", "terminals/recordings", "tasks", f"tasks/{task}", "settings", *tabs]
         got = show("axe", dark=link(holtd), light=link(holtd), places=places, shots=os.environ.get("HOLT_SHOTS"))
         assert got["found"] == {}

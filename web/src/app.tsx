@@ -1,8 +1,9 @@
 // The frame of the dashboard: navigation, the live list of instances, the page, and what is behind.
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { logIn, logOut, may, self } from "./live/session";
 import { approvals, asOf, connection, need } from "./live/store";
 import type { OperationName } from "./api/client";
+import { notifyDesktop } from "./parts/desktop";
 import { KeyDialogs, paletteOpen } from "./parts/keys";
 import { Notices } from "./parts/notices";
 import { chooseTheme, theme, type Theme } from "./parts/theme";
@@ -94,8 +95,11 @@ function Account() {
 export function App() {
   useEffect(() => void logIn(), []);
   const count = waiting();
+  const before = useRef(0);
   useEffect(() => {
     document.title = count ? `(${count}) holt` : "holt";
+    if (count > before.current) notifyDesktop(count);
+    before.current = count;
   }, [count]);
   if (!self.value) return <LoginPage />;
   if (may("approvalList")) need(approvals);

@@ -55,8 +55,9 @@ export const text = {
     title: "Approvals", pending: "Waiting", decided: "Decided", none: "Nothing waits for an answer.", approve: "Approve", reject: "Reject", comment: "Comment for the requester", scope: "For how long", choice: "Which",
     scopes: { once: "This time only", sandbox: "Always, for this sandbox", always: "Always, for every sandbox of its owner" } as Record<string, string>,
     rule: (host: string, scope: string) => `Makes a rule: allow ${host} — ${scope}`, elsewhere: "Somebody else has decided this one.", by: "by", expires: "expires", keys: "j/k move · a approve · r reject · c comment · x select",
-    approved: "Approved", rejected: "Rejected", batch: (n: number) => `${n} questions`,
+    notify: "Notify me on the desktop", approved: "Approved", rejected: "Rejected", batch: (n: number) => `${n} questions`,
   },
+  grants: { title: "Grants", none: "Nothing is permitted beyond what was done.", columns: ["Who", "May", "Times", "Ends in", "Approved by", ""], exact: "exactly as asked" },
   board: {
     title: "Board", project: "Project", newProject: "New project", newTask: "New task", lanes: "Lanes by agent", columns: { backlog: "Backlog", ready: "Ready", in_progress: "In progress", in_review: "In review", blocked: "Blocked", done: "Done" } as Record<string, string>,
     emptyColumn: "Drop a card here", refused: (why: string) => `Not moved: ${why}`, proposed: "The agent is advisory: this became a question in Approvals.", move: "Move to", assign: "Assign to", unassigned: "unassigned", noProject: "No project yet.", title1: "Title", description: "Description",

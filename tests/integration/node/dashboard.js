@@ -209,6 +209,18 @@ const scenarios = {
     say({ badge, count, decided, problems });
   },
 
+  // What an approved question still permits, taken back.
+  async grants() {
+    const page = await open(plan.login);
+    await go(page, 'approvals/grants');
+    const row = page.locator('tbody tr');
+    await row.waitFor();
+    const words = await row.innerText();
+    await row.locator('text=Revoke').click();
+    await page.locator('.empty').waitFor();
+    say({ words, problems });
+  },
+
   async board() {
     const page = await open(plan.login);
     await go(page, `board/${plan.project}`);

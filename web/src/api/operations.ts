@@ -102,6 +102,8 @@ export const operations: Record<keyof Operations, readonly [string, string, stri
   approvalGet: ["GET", "/holt/v1/approvals/{id}", "ask.read"],
   approvalApprove: ["POST", "/holt/v1/approvals/{id}/approve", "team.rule"],
   approvalDeny: ["POST", "/holt/v1/approvals/{id}/deny", "team.rule"],
+  grantList: ["GET", "/holt/v1/grants", "ask.read"],
+  grantRevoke: ["DELETE", "/holt/v1/grants/{id}", "team.rule"],
   webhookList: ["GET", "/holt/v1/webhooks", "admin"],
   webhookRemove: ["DELETE", "/holt/v1/webhooks/{id}", "admin"],
 };

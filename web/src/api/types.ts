@@ -94,6 +94,8 @@ export type Approval = { "id": string; "kind": "proposal" | "egress" | "ask" | "
 export type ApprovalList = { "approvals": (Approval)[]; "cursor": string | null; };
 export type ApprovalApproveInput = { "reason"?: string | null; "choice"?: string | null; "scope"?: "once" | "sandbox" | "always" | "time" | "rule" | null; "for_ms"?: number | string | null; "pattern"?: string | null; "preview"?: boolean | null; };
 export type ApprovalDenyInput = { "reason"?: string | null; "choice"?: string | null; "scope"?: "once" | "sandbox" | "always" | "time" | "rule" | null; "for_ms"?: number | string | null; "pattern"?: string | null; "preview"?: boolean | null; };
+export type Grant = { "id": string; "approval": string; "asker": string; "operation": string; "hash": string | null; "sandbox": string | null; "pattern": string | null; "uses": number | null; "used": number; "left_ms": number; "expires_at": string; "created_by": string; "created_at": string; };
+export type GrantList = { "grants": (Grant)[]; "cursor": string | null; };
 export type Webhook = { "id": string; "url": string | null; "command": string | null; "allow": (string)[]; "types": (string)[]; "done_seq": number; "created_by": string; "created_at": string; };
 export type WebhookList = { "webhooks": (Webhook)[]; "cursor": string | null; };
 export type Error = { "error": { "code": "invalid" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "conflict" | "gone" | "precondition" | "too_large" | "uri_too_long" | "headers_too_large" | "media_type" | "range" | "expectation" | "limit" | "timeout" | "cancelled" | "unavailable" | "full" | "unsupported" | "internal"; "message": string; "object"?: string; "hint"?: string; }; };
@@ -198,6 +200,8 @@ export interface Operations {
   approvalGet: { args: { "id": string; "wait_ms"?: number | string; }; body: undefined; reply: Approval };
   approvalApprove: { args: { "id": string; }; body: ApprovalApproveInput | null; reply: Approval };
   approvalDeny: { args: { "id": string; }; body: ApprovalDenyInput | null; reply: Approval };
+  grantList: { args: { "limit"?: number; "cursor"?: string; }; body: undefined; reply: GrantList };
+  grantRevoke: { args: { "id": string; }; body: undefined; reply: undefined };
   webhookList: { args: { "limit"?: number; "cursor"?: string; }; body: undefined; reply: WebhookList };
   webhookRemove: { args: { "id": string; }; body: undefined; reply: undefined };
 }

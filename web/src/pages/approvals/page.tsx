@@ -1,13 +1,15 @@
-// The inbox: every question that waits for a person, and what was decided.
+// The inbox: every question that waits for a person, what was decided, and what that still permits.
 import { useState } from "preact/hooks";
 import type { Approval } from "../../api/types";
 import { may } from "../../live/session";
 import { approvals, need } from "../../live/store";
+import { askForDesktop, desktop } from "../../parts/desktop";
 import { useKeys } from "../../parts/keys";
 import { Loaded, Tabs } from "../../parts/ui";
 import { link, place } from "../../router";
 import { text } from "../../text";
 import { ApprovalCard, decide } from "./card";
+import { Grants } from "./grants";
 
 const SHOWN = 100;
 const LOOKED_MS = 300; // a card must have been on screen this long before a single key may decide it
@@ -72,16 +74,25 @@ function Pending({ items }: { items: readonly Approval[] }) {
   );
 }
 
+function Questions({ pending }: { pending: boolean }) {
+  return (
+    <Loaded items={list(pending)} error={approvals.error.value} empty={text.approval.none}>
+      {(items) => (pending ? <Pending items={items} /> : <div class="cards">{items.map((a) => <ApprovalCard key={a.id} of={a} />)}</div>)}
+    </Loaded>
+  );
+}
+
 export function ApprovalsPage() {
   const tab = place.value.path[1] ?? "pending";
-  const pending = tab === "pending";
+  const tabs = { pending: text.approval.pending, decided: text.approval.decided, ...(may("grantList") ? { grants: text.grants.title } : {}) };
   return (
     <>
-      <h1>{text.approval.title}</h1>
-      <Tabs tabs={{ pending: text.approval.pending, decided: text.approval.decided }} current={tab} href={(t) => link("approvals", t)} />
-      <Loaded items={list(pending)} error={approvals.error.value} empty={text.approval.none}>
-        {(items) => (pending ? <Pending items={items} /> : <div class="cards">{items.map((a) => <ApprovalCard key={a.id} of={a} />)}</div>)}
-      </Loaded>
+      <header class="page-head">
+        <h1>{text.approval.title}</h1>
+        {desktop.value === "default" && <button onClick={() => void askForDesktop()}>{text.approval.notify}</button>}
+      </header>
+      <Tabs tabs={tabs} current={tab} href={(t) => link("approvals", t)} />
+      {tab === "grants" ? <Grants /> : <Questions pending={tab === "pending"} />}
     </>
   );
 }
