@@ -1,15 +1,12 @@
 /* The drivers behind a real holt-spawn.  Usage:
  * conform_driver_native HOLT_SPAWN [RUNTIME [TESTS]], TESTS a pattern such as 'kill_*'. */
-#include "base/buf.h"
-#include "base/fd.h"
 #include "base/launch.h"
 #include "base/mem.h"
 #include "driver/table.h"
-#include "driver_suite.h"
+#include "driver_world.h"
 #include "unit.h"
 #include "wire/oci.h"
 
-#include <dirent.h>
 #include <libgen.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,47 +20,14 @@ static void kept_path(const char *state, const char *id, char *to, size_t size)
     (void)snprintf(to, size, "/workspace/dir/file");
 }
 
-/* holt-spawn outlives its driver: the one that was started for this state directory, and its
- * children on their way to be an init.  Returns how many there are. */
-static size_t signal_spawn(const char *state, int signal)
-{
-    DIR *dir = opendir("/proc");
-    struct dirent *d;
-    size_t n = 0;
-
-    while (dir && (d = readdir(dir))) {
-        AUTO(buf_done) struct buf line = {0};
-        char path[300];
-
-        (void)snprintf(path, sizeof path, "/proc/%s/cmdline", d->d_name);
-        if (d->d_name[0] < '1' || d->d_name[0] > '9' || file_read(path, 4096, &line) < 0)
-            continue;
-        if (str_starts(buf_str(&line), STR("holt-spawn")) &&
-            memmem(buf_data(&line), buf_len(&line), state, strlen(state)))
-            n += kill((pid_t)strtol(d->d_name, NULL, 10), signal) == 0;
-    }
-    if (dir)
-        (void)closedir(dir);
-    return n;
-}
-
-/* A zombie has no command line: nobody is left, or nobody goes within a minute. */
-static void await_end(const char *state)
-{
-    for (int i = 0; i < 6000 && signal_spawn(state, 0) > 0; i++)
-        (void)usleep(10 * 1000);
-}
-
 static void kill_spawn(const char *state)
 {
-    (void)signal_spawn(state, SIGKILL);
-    await_end(state);
+    helper_end("holt-spawn", state, SIGKILL);
 }
 
 static void end_spawn(const char *state)
 {
-    (void)signal_spawn(state, SIGTERM);
-    await_end(state);
+    helper_end("holt-spawn", state, SIGTERM);
 }
 
 static bool has_own_kernel(const char *runtime)

@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -51,6 +52,8 @@ static void driver_start(struct world *w)
         .state = w->state,
         .installation = "in_test",
         .bindir = w->suite->bindir,
+        .allows = {.machines = {.accel = "tcg"}},
+        .host = w->suite->host,
         .events = {.init_ended = on_ended, .health = on_health, .arg = w},
     };
     struct err e = {0};
@@ -66,6 +69,8 @@ void world_open(struct world *w, const struct driver_suite *s)
     assert_int_equal(uv_loop_init(&w->loop), 0);
     assert_int_equal(uv_timer_init(&w->loop, &w->deadline), 0);
     w->deadline.data = w;
+    if (s->prepare)
+        s->prepare(w->state);
     driver_start(w);
 }
 
@@ -165,9 +170,11 @@ static enum err_code wait_for(struct world *w, struct answer *a)
     return a->err.code;
 }
 
-struct driver_spec world_spec(const char *id)
+struct driver_spec world_spec(struct world *w, const char *id)
 {
-    return (struct driver_spec){.id = id, .hostname = "otter"};
+    return (struct driver_spec){.id = id,
+                                .hostname = "otter",
+                                .traits = {.limits = {.memory_bytes = w->suite->memory_bytes}}};
 }
 
 void world_begin(struct world *w, const struct driver_spec *s, struct answer *a)
@@ -469,6 +476,40 @@ enum err_code file_get(struct link *l, const char *path, struct buf *to)
     buf_add_str(to, buf_str(&t.got));
     buf_done(&t.got);
     return t.err.code;
+}
+
+/* ---- helpers ---- */
+
+/* Those of this state directory, and holt-spawn's children on their way to be an init.  Returns how
+ * many there are. */
+static size_t helper_signal(const char *program, const char *state, int signal)
+{
+    DIR *dir = opendir("/proc");
+    struct dirent *d;
+    size_t n = 0;
+
+    while (dir && (d = readdir(dir))) {
+        AUTO(buf_done) struct buf line = {0};
+        char path[300];
+
+        (void)snprintf(path, sizeof path, "/proc/%s/cmdline", d->d_name);
+        if (d->d_name[0] < '1' || d->d_name[0] > '9' || file_read(path, 4096, &line) < 0)
+            continue;
+        if (str_starts(buf_str(&line), str_of(program)) &&
+            memmem(buf_data(&line), buf_len(&line), state, strlen(state)))
+            n += kill((pid_t)strtol(d->d_name, NULL, 10), signal) == 0;
+    }
+    if (dir)
+        (void)closedir(dir);
+    return n;
+}
+
+void helper_end(const char *program, const char *state, int signal)
+{
+    (void)helper_signal(program, state, signal);
+    /* A zombie has no command line: nobody is left, or nobody goes within a minute. */
+    for (int i = 0; i < 6000 && helper_signal(program, state, 0) > 0; i++)
+        (void)usleep(10 * 1000);
 }
 
 /* ---- what is left ---- */

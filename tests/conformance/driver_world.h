@@ -64,7 +64,7 @@ void world_reopen(struct world *w); /* as after a restart of the daemon */
 void world_until(struct world *w, const bool *flag);
 void world_pass(struct world *w, int64_t ms);
 
-struct driver_spec world_spec(const char *id);
+struct driver_spec world_spec(struct world *w, const char *id);
 void world_begin(struct world *w, const struct driver_spec *s, struct answer *a);
 enum err_code world_create(struct world *w, const struct driver_spec *s, struct answer *a);
 void world_begin_remove(struct world *w, const char *id, bool keep, struct answer *a);
@@ -93,6 +93,10 @@ void transfer_begin(struct link *l, const struct guest_file_call *call, struct s
 enum err_code file_put(struct link *l, const char *path, struct str bytes);
 enum err_code file_get(struct link *l, const char *path, struct buf *to);
 extern const struct guest_pipe_ops transfer_ops;
+
+/* A helper outlives its driver: signals those of this program that were started for this state
+ * directory, and waits for their end (a minute at most). */
+void helper_end(const char *program, const char *state, int signal);
 
 size_t count_processes(const char *text);              /* whose command line holds it */
 size_t count_sleepers(const char *time);               /* whose command line is `sleep TIME` */
