@@ -25,6 +25,8 @@ struct api_config {
     struct volumes *volumes;
     struct access *access;
     struct templates *templates;
+    struct playbooks *playbooks;
+    struct targets *targets;
     struct plans *plans;
     struct policies *policies;
     struct tasks *tasks;

@@ -15,6 +15,8 @@
 #include "core/network/authority.h"
 #include "core/network/secret.h"
 #include "core/plan/plan.h"
+#include "core/playbook/playbook.h"
+#include "core/playbook/target.h"
 #include "core/policy/policy.h"
 #include "core/sandbox/pool.h"
 #include "core/sandbox/volume.h"
@@ -71,6 +73,8 @@ struct daemon {
     struct access *access;
     struct templates *templates;
     struct plans *plans;
+    struct playbooks *playbooks;
+    struct targets *targets;
     struct policies *policies;
     struct share *share;
     struct tasks *tasks;
@@ -682,6 +686,8 @@ static int open_server(struct daemon *d, struct err *e)
                                      .access = d->access,
                                      .templates = d->templates,
                                      .plans = d->plans,
+                                     .playbooks = d->playbooks,
+                                     .targets = d->targets,
                                      .policies = d->policies,
                                      .tasks = d->tasks,
                                      .schedules = d->schedules,
@@ -736,7 +742,8 @@ static int start(struct daemon *d, struct err *e)
                                             .state = d->conf->state},
                     &d->access, e) < 0 ||
         templates_open(d->store, d->sandboxes, &d->templates, e) < 0 ||
-        plans_open(d->store, &d->plans, e) < 0 || open_tasks(d, e) < 0 ||
+        plans_open(d->store, &d->plans, e) < 0 || playbooks_open(d->store, &d->playbooks, e) < 0 ||
+        targets_open(d->store, d->sandboxes, &d->targets, e) < 0 || open_tasks(d, e) < 0 ||
         blobs_open(&(struct blobs_config){.loop = &d->loop,
                                           .store = d->store,
                                           .state = d->conf->state,
@@ -807,6 +814,8 @@ static void finish(struct daemon *d)
     d->access = access_free(d->access);
     d->templates = templates_free(d->templates);
     d->plans = plans_free(d->plans);
+    d->playbooks = playbooks_free(d->playbooks);
+    d->targets = targets_free(d->targets);
     d->policies = policies_free(d->policies);
     d->schedules = schedules_free(d->schedules);
     d->tasks = tasks_free(d->tasks);

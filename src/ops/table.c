@@ -9,6 +9,7 @@
 #include "ops/host.h"
 #include "ops/image.h"
 #include "ops/login.h"
+#include "ops/playbook.h"
 #include "ops/policy.h"
 #include "ops/port.h"
 #include "ops/secret.h"
@@ -136,6 +137,19 @@ const struct op *const op_table[] = {
     &op_snapshot_restore,
     &op_fork,
     &op_fork_keep,
+    &op_target_create,
+    &op_target_list,
+    &op_target_get,
+    &op_target_remove,
+    &op_playbook_create,
+    &op_playbook_list,
+    &op_playbook_get,
+    &op_playbook_export,
+    &op_playbook_remove,
+    &op_playbook_task_add,
+    &op_playbook_task_change,
+    &op_playbook_task_remove,
+    &op_playbook_reorder,
     &op_template_create,
     &op_template_list,
     &op_template_get,
@@ -232,6 +246,7 @@ const struct op_group op_groups[] = {
     {"host", "Hosts of virtual machines."},
     {"policy", "Policies: rules for commands, paths, time and output under a name."},
     {"snapshot", "Snapshots: the files of a sandbox at one moment; restore, forks."},
+    {"playbook", "Playbooks: changes as tasks of Ansible, applied to targets after approval."},
     {"template", "Templates: descriptions of sandboxes under a name."},
     {"task", "Tasks: work from a manifest to its artifacts, queued and run by holt."},
     {"volume", "Volumes: files shared by sandboxes."},

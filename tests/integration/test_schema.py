@@ -48,6 +48,8 @@ FREEZE = {"imageCommit", "snapshotCreate", "fork"}  # of a sandbox that runs
 NO_SUCCESS = {  # what no made-up request can have; the replies to wrong ones are looked at all the same
     "login": "a code works once: test_api.py",
     "accessRequest": "the key must be one: test_access.py",
+    "targetCreate": "an address needs the key of its host: test_playbook.py",
+    "playbookReorder": "it names each task once: test_playbook.py",
     "accessRevoke": "of one that is not revoked yet: test_access.py",
     "sandboxLogs": "of a sandbox with commands of its relay: test_relay.py",
     "imageImport": "the bytes must be an archive: test_image.py",
@@ -113,6 +115,8 @@ class World:
         "sandboxes": ("/sandboxes", {"name": "schema-box"}, "id"),
         "templates": ("/templates", {"name": "schema-template", "pids": 64}, "name"),
         "certificates": ("/access/certificates", {"public_key": PUBLIC_KEY, "principals": ["schema"]}, "id"),
+        "targets": ("/targets", {"name": "schema-target", "address": "192.0.2.1", "host_key": PUBLIC_KEY}, "name"),
+        "playbooks": ("/playbooks", {"name": "schema-playbook", "tasks": [{"name": "t", "module": "ping"}]}, "name"),
         "policies": ("/policies", {"name": "schema-policy", "paths_deny": ["/srv/none"]}, "id"),
         "volumes": ("/volumes", {"name": "schema-volume"}, "name"),
         "secrets": ("/secrets", {"name": "schema-secret", "value": "value", "hosts": ["example.org"]}, "name"),
@@ -156,6 +160,9 @@ class World:
     def task(self):
         return self.ok("POST", "/tasks", {"project": self.object("projects"), "title": "t"})["id"]
 
+    def playbook_task(self):
+        return self.ok("POST", f"/playbooks/{self.object('playbooks')}/tasks", {"name": "t", "module": "ping"})["tasks"][-1]["id"]
+
     def message(self):
         return self.ok("POST", "/messages", {"to": self.object("agents"), "content": "c", "from": "human"})["id"]
 
@@ -184,10 +191,11 @@ class World:
         return self.ok("POST", "/task-schedules", {"name": self.new_name(), "cron": "@monthly", "manifest": self.manifest()})["id"]
 
     NEW = {  # one for each request
-        "exec": exec, "session": terminal, "tasks": task, "messages": message, "snapshots": snapshot, "forks": fork,
+        "exec": exec, "task": playbook_task, "session": terminal, "tasks": task, "messages": message, "snapshots": snapshot, "forks": fork,
         "task-runs": task_run, "task-schedules": schedule,
     }
     NAMES = {
+        "module": lambda w: "ping",
         "ref": lambda w: f"{w.registry.host}/none:1",
         "project": lambda w: w.object("projects"),
         "image": lambda w: "host",

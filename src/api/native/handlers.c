@@ -12,6 +12,7 @@
 #include "ops/host.h"
 #include "ops/image.h"
 #include "ops/login.h"
+#include "ops/playbook.h"
 #include "ops/policy.h"
 #include "ops/port.h"
 #include "ops/secret.h"
@@ -139,6 +140,19 @@ const struct op_handler op_handlers[] = {
     {&op_fork, fork_run},
     {&op_fork_keep, fork_keep_run},
     {&op_image_commit, image_commit_run},
+    {&op_target_create, target_create_run},
+    {&op_target_list, target_list_run},
+    {&op_target_get, target_get_run},
+    {&op_target_remove, target_remove_run},
+    {&op_playbook_create, playbook_create_run},
+    {&op_playbook_list, playbook_list_run},
+    {&op_playbook_get, playbook_get_run},
+    {&op_playbook_export, playbook_export_run},
+    {&op_playbook_remove, playbook_remove_run},
+    {&op_playbook_task_add, playbook_task_add_run},
+    {&op_playbook_task_change, playbook_task_change_run},
+    {&op_playbook_task_remove, playbook_task_remove_run},
+    {&op_playbook_reorder, playbook_reorder_run},
     {&op_template_create, template_create_run},
     {&op_template_list, template_list_run},
     {&op_template_get, template_get_run},
