@@ -259,6 +259,10 @@ class Holtd(Program):
         except urllib.error.HTTPError as e:
             with e:
                 return e.code, _decode(e), e.headers
+        except OSError as e:
+            if self.process.poll() not in (None, 0, -signal.SIGKILL, -signal.SIGTERM):
+                raise AssertionError(f"{method} {path}: holtd died with {self.process.returncode}:\n{self.log()[-5000:]}") from e
+            raise
 
     def ok(self, method, path, body=None, **more):
         status, reply, _ = self.request(method, path, body, **more)
@@ -277,6 +281,7 @@ class Holtd(Program):
 
     def clear(self):
         """No sandbox stays."""
+        assert self.alive(), f"holtd died with {self.process.returncode}:\n{self.log()[-5000:]}"
         for box in self.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
             status, reply, _ = self.request("DELETE", f"/holt/v1/sandboxes/{box['id']}")
             assert status < 300 or status == 404, reply  # one that ends by itself may be faster
