@@ -38,6 +38,7 @@ struct verb {
     const struct cli_flag *flags;
     size_t flag_count;
     const char *const *examples; /* NULL-terminated */
+    bool own_help;               /* a link of its name prints its help itself */
     cmd_run run;
 };
 extern const struct verb verb_table[];

@@ -160,8 +160,9 @@ static int run_called(struct cli *c, int argc, char **argv, struct err *e)
     if (!v)
         return run(c, argv + 1, argc > 0 ? (size_t)argc - 1 : 0, e);
     argv[0] = (char *)(uintptr_t)v->verb;
-    return argc > 1 && argv[1][0] == '-' && !is_help(argv[1]) ? run_flags(c, argc, argv, e)
-                                                              : run(c, argv, (size_t)argc, e);
+    return argc > 1 && argv[1][0] == '-' && (v->own_help || !is_help(argv[1]))
+               ? run_flags(c, argc, argv, e)
+               : run(c, argv, (size_t)argc, e);
 }
 
 int main(int argc, char **argv)

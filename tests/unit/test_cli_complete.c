@@ -23,7 +23,9 @@ static void expect(const char *const *words, const char *want)
 static void verbs(void **state)
 {
     (void)state;
-    EXPECT("status settings start stop stat signal session snapshot secret shell ssh sbx ", "s");
+    EXPECT(
+        "status settings start stop stat signal session snapshot secret shell ssh sbx sandboxctl ",
+        "s");
     EXPECT("token ", "tok");
     EXPECT("create ls inspect revoke whoami ", "token", "");
     EXPECT("revoke ", "token", "r");

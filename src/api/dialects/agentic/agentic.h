@@ -89,6 +89,11 @@ void agentic_write_metrics(struct jw *w, const struct sandbox_info *i,
                            const struct driver_stats *s);
 void agentic_counts(const struct request *r, int64_t *ret_connected, int64_t *ret_ready);
 
+/* --- made anew (remake.c) --- */
+
+void agentic_agent_reprovision(struct request *r);
+void agentic_deploy_agent(struct request *r);
+
 /* --- sessions (session.c, screen.c) --- */
 
 /* The terminal of this id that the caller may use; NULL: there is none. */

@@ -222,6 +222,7 @@ static const struct route routes[] = {
     ROUTE("POST", "/agents/{id}/start", "agent_start", PERM_SANDBOX_WRITE, agentic_agent_start),
     ROUTE("POST", "/agents/{id}/stop", "agent_stop", PERM_SANDBOX_WRITE, agentic_agent_stop),
     ROUTE("POST", "/agents/{id}/destroy", "agent_destroy", PERM_SANDBOX_WRITE, agentic_agent_destroy),
+    ROUTE("POST", "/agents/{id}/reprovision", "agent_reprovision", PERM_SANDBOX_WRITE, agentic_agent_reprovision),
     ROUTE("GET", "/agents/{id}/sessions", "agent_sessions", PERM_SANDBOX_READ, agentic_agent_sessions),
     ROUTE("POST", "/agents/{id}/sessions", "session_create", PERM_SANDBOX_WRITE, agentic_agent_session_create),
     ROUTE("DELETE", "/agents/{id}/sessions/{name}", "agent_session_kill", PERM_SANDBOX_WRITE, agentic_agent_session_kill),
@@ -240,6 +241,8 @@ static const struct route routes[] = {
     ROUTE("POST", "/vms/{name}/stop", "vm_stop", PERM_SANDBOX_WRITE, agentic_vm_stop),
     ROUTE("POST", "/vms/{name}/destroy", "vm_destroy", PERM_SANDBOX_WRITE, agentic_vm_destroy),
     ROUTE("POST", "/vms/{name}/restart", "vm_restart", PERM_SANDBOX_WRITE, agentic_vm_restart),
+    ROUTE("POST", "/vms/{name}/reprovision", "vm_reprovision", PERM_SANDBOX_WRITE, agentic_agent_reprovision),
+    ROUTE("POST", "/vms/{name}/deploy-agent", "deploy_agent", PERM_SANDBOX_WRITE, agentic_deploy_agent),
 
     ROUTE("GET", "/containers", "containers", PERM_SANDBOX_READ, agentic_containers),
     ROUTE("POST", "/containers", "container_create", PERM_SANDBOX_WRITE, agentic_container_create),
