@@ -31,6 +31,8 @@ struct api_config {
     struct policies *policies;
     struct tasks *tasks;
     struct schedules *schedules;
+    struct remotes *remotes; /* agents on machines that are not ours */
+    struct remote_secrets *remote_secrets;
     struct share *share;
     struct snapshots *snapshots;
     struct blobs *blobs;

@@ -17,6 +17,7 @@ struct rpc {
     enum form form;
     struct grpc_call *grpc;
     bool admitted, asked, over;
+    bool held, waits;  /* the last message of a streaming client is not consumed yet */
     uv_timer_t *timer; /* of a Connect call with a deadline */
     void (*drained)(void *arg);
     void *drained_arg;
@@ -195,7 +196,21 @@ static void on_message(struct grpc_call *g, struct str message)
         return;
     }
     decode_streamed(r, message);
-    grpc_consume(g);
+    if (c->held)
+        c->waits = true;
+    else
+        grpc_consume(g);
+}
+
+void rpc_hold(struct request *r, bool on)
+{
+    struct rpc *c = r->rpc;
+
+    c->held = on;
+    if (on || !c->waits)
+        return;
+    c->waits = false;
+    grpc_consume(c->grpc);
 }
 
 static void on_half_closed(struct grpc_call *g)
@@ -383,6 +398,8 @@ static void call_admitted(struct request *r)
     if (r->rpc) {
         r->rpc->admitted = true;
         grpc_limit_message(r->rpc->grpc, message_max(r));
+        if (r->rpc->m->begin)
+            r->rpc->m->begin(r);
         return;
     }
     if (connect_form(r, &form, &e) < 0) {

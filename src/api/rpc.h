@@ -17,6 +17,8 @@ struct rpc_method {
     /* Called with each message.  in is valid until the request ends, or, for a streaming client,
      * until it returns.  Replies now, or waits by request_wait. */
     void (*run)(struct request *r, const void *in);
+    /* Of a streaming client, before its first message; NULL: nothing to do. */
+    void (*begin)(struct request *r);
 };
 
 struct rpc; /* in struct request while a call is served */
@@ -29,6 +31,8 @@ void rpc_reply(struct request *r, const void *answer); /* the only reply, and th
 /* One of several replies.  1: wait for drained.  Does nothing once the call has ended. */
 CHECKED int rpc_send(struct request *r, const void *answer);
 void rpc_on_drained(struct request *r, void (*drained)(void *arg), void *arg);
+/* Of a streaming client: its messages wait until off. */
+void rpc_hold(struct request *r, bool on);
 void rpc_end(struct request *r);
 void rpc_done(struct request *r);                      /* the request is over: frees the call */
 void rpc_fail(struct request *r, const struct err *e); /* request_fail for calls */

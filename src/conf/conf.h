@@ -63,8 +63,10 @@ struct config { /* each member is one row in settings.c; texts are owned */
     int64_t pool_size, pool_min, pool_max;
     int64_t sandboxes_max, execs_max, output_bytes, disk_reserve;
     int64_t output_keep_ms, command_time_ms, session_time_ms;
-    char *agent_policy; /* of every agent; "": none */
-    char *agentshare;   /* "": STATE/agentshare */
+    char *agent_policy;          /* of every agent; "": none */
+    char *agentshare;            /* "": STATE/agentshare */
+    int64_t remote_heartbeat_ms; /* agents on machines that are not ours */
+    char *remote_secrets;        /* "": STATE/secrets */
     int64_t tasks_running, tasks_per_user, tasks_max, tasks_keep_ms;
     /* limits for agents: core/sandbox/ceiling.h */
     int64_t agent_memory, agent_memory_max, agent_cpu, agent_cpu_max, agent_pids, agent_pids_max;
@@ -88,6 +90,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     char *egress_dns, *egress_ca_file, *raw_bridge, *vm_uri, *vm_pool_dir, *vm_network, *proxy_host,
         *signing_key;
     int64_t proxy_port, egress_ask_ms;
+    enum conf_first { CONF_FIRST_NEVER, CONF_FIRST_SEED, CONF_FIRST_ALWAYS } remote_first_contact;
     bool prompts;
 
     /* beside the rows */

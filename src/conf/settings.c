@@ -16,6 +16,7 @@ static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL}
 static const char *const log_formats[] = {"logfmt", "json", NULL};
 static const char *const syscall_kinds[] = {"narrow", "wide", NULL};
 static const char *const wide_users[] = {"never", "people", "agents", NULL};
+static const char *const first_contacts[] = {"never", "seed", "always", NULL};
 static const char *const vm_accels[] = {"auto", "kvm", "tcg", NULL};
 static const char *runtimes[17]; /* conf_set_runtimes; NULL at the end */
 static const char *const seed_identities[] = {"none", "observer", "operator", NULL};
@@ -437,6 +438,18 @@ static const struct setting own_rows[] = {
          .text = "Maximum number of tasks that are kept, including ended ones; 0: no limit."), .reload = true},
     {ROW(tasks_keep_ms, OP_DURATION, .preset = "30d", .max = 10LL * 366 * 24 * 3600 * 1000,
          .text = "How long an ended task is kept with its log and its artifacts; 0: for ever."), .reload = true},
+    {ROW(remote_heartbeat_ms, OP_DURATION, .preset = "90s", .min = 1000, .max = 24LL * HOUR,
+         .text = "How long an agent on another machine (holt-agent) may be silent before its link is cut; two thirds "
+                 "of it, and it is stale. Without a link for three times as long, at least 5 minutes, it is removed."),
+     .reload = true},
+    {ROW(remote_first_contact, OP_CHOICE, .preset = "seed", .choices = first_contacts,
+         .text = "Where an agent whose id is unknown may connect with a secret of its own, which is then kept: never, "
+                 "on seed ports (from this machine only), or always."),
+     .reload = true},
+    {ROW(remote_secrets, OP_STR, .preset = "", .max = 4096,
+         .text = "Directory of agent-hashes.json, the hashes of the secrets of agents on other machines; read again on "
+                 "SIGHUP. Default: 'secrets' in the state directory."),
+     .check = setting_check_path},
     {ROW(agent_memory, OP_SIZE, .preset = "1g", .max = 1LL << 50,
          .text = "Memory limit of an agent's sandbox that requests none; 0: agent_memory_max."), .reload = true},
     {ROW(agent_memory_max, OP_SIZE, .preset = "8g", .max = 1LL << 50,

@@ -18,6 +18,8 @@
 #include "core/playbook/playbook.h"
 #include "core/playbook/target.h"
 #include "core/policy/policy.h"
+#include "core/remote/remote.h"
+#include "core/remote/remote_secret.h"
 #include "core/sandbox/pool.h"
 #include "core/sandbox/volume.h"
 #include "core/snapshot/snapshot.h"
@@ -79,6 +81,8 @@ struct daemon {
     struct share *share;
     struct tasks *tasks;
     struct schedules *schedules;
+    struct remotes *remotes;
+    struct remote_secrets *remote_secrets;
     char *share_global; /* mounted read-only by sandboxes of tasks */
     struct snapshots *snapshots;
     struct blobs *blobs;
@@ -139,6 +143,7 @@ static void apply_counts(struct daemon *d)
                                                       .tasks_per_user = c->tasks_per_user,
                                                       .tasks_max = c->tasks_max,
                                                       .tasks_keep_ms = c->tasks_keep_ms});
+    remotes_set_heartbeat(d->remotes, c->remote_heartbeat_ms);
     volumes_set_max(d->volumes, d->conf->volumes_max);
     secrets_set_max(d->secrets, d->conf->secrets_max);
 }
@@ -190,6 +195,8 @@ static void reload(struct daemon *d)
     sandboxes_set_pool(d->sandboxes, &pool);
     apply_ceilings(d);
     apply_counts(d);
+    if (remote_secrets_reload(d->remote_secrets, &e) < 0)
+        log_error("the credentials of agents were not changed", LOG_E(&e));
     if (d->conf->tls_cert && d->conf->tls_cert[0] && server_reload_tls(d->server, &e) < 0)
         log_error("the certificate was not changed", LOG_E(&e));
     notify_send("READY=1");
@@ -244,6 +251,7 @@ static void on_tick(uv_timer_t *t)
 {
     struct daemon *d = t->data;
 
+    remotes_tick(d->remotes);
     sandboxes_tick(d->sandboxes);
     images_tick(d->images);
     snapshots_tick(d->snapshots);
@@ -430,7 +438,7 @@ static void add_driver(struct daemon *d, const struct driver_ops *ops)
 /* The runtime named by the setting, and the isolating ones.  One without isolation works only if
  * the operator chose it: otherwise any caller who may make a sandbox could act as holtd's user on
  * the host. */
-static void choose_drivers(struct daemon *d)
+static void choose_isolating(struct daemon *d)
 {
     const struct driver_ops *ops, *named = driver_find(d->conf->runtime);
 
@@ -444,6 +452,17 @@ static void choose_drivers(struct daemon *d)
     }
     for (size_t i = 0; (ops = driver_at(i)); i++)
         if (ops->caps & DRIVER_ISOLATES)
+            add_driver(d, ops);
+}
+
+/* Machines that join are no choice of a client: theirs comes last. */
+static void choose_drivers(struct daemon *d)
+{
+    const struct driver_ops *ops;
+
+    choose_isolating(d);
+    for (size_t i = 0; (ops = driver_at(i)); i++)
+        if (ops->caps & DRIVER_JOINS)
             add_driver(d, ops);
 }
 
@@ -591,6 +610,7 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                                        .command_time_ms = c->command_time_ms,
                                        .session_time_ms = c->session_time_ms,
                                        .policies = d->policies,
+                                       .remotes = d->remotes,
                                        .relay_output_bytes = c->relay_output_bytes},
             &d->sandboxes, e) < 0)
         return -1;
@@ -610,6 +630,17 @@ static int open_tasks(struct daemon *d, struct err *e)
                    &d->tasks, e) < 0)
         return -1;
     return schedules_open(d->store, d->identity, d->tasks, &d->schedules, e);
+}
+
+static int open_remotes(struct daemon *d, struct err *e)
+{
+    const struct config *c = d->conf;
+    AUTO(mem_free)
+    char *dir =
+        c->remote_secrets[0] ? xstrdup(c->remote_secrets) : xasprintf("%s/secrets", c->state);
+
+    d->remotes = remotes_new(&d->loop, remote_event_write, d->store, c->remote_heartbeat_ms);
+    return remote_secrets_open(&d->loop, dir, &d->remote_secrets, e);
 }
 
 static int open_share(struct daemon *d, struct err *e)
@@ -691,6 +722,8 @@ static int open_server(struct daemon *d, struct err *e)
                                      .policies = d->policies,
                                      .tasks = d->tasks,
                                      .schedules = d->schedules,
+                                     .remotes = d->remotes,
+                                     .remote_secrets = d->remote_secrets,
                                      .share = d->share,
                                      .snapshots = d->snapshots,
                                      .blobs = d->blobs,
@@ -733,8 +766,9 @@ static int start(struct daemon *d, struct err *e)
     apply_settings(d);
     if (policies_open(d->store, &d->policies, e) < 0 ||
         policies_set_agents(d->policies, str_of(d->conf->agent_policy), e) < 0 ||
-        open_share(d, e) < 0 || open_sandboxes(d, e) < 0 || open_asks(d, e) < 0 ||
-        open_images(d, e) < 0 || volumes_open(d->store, d->sandboxes, &d->volumes, e) < 0 ||
+        open_share(d, e) < 0 || open_remotes(d, e) < 0 || open_sandboxes(d, e) < 0 ||
+        open_asks(d, e) < 0 || open_images(d, e) < 0 ||
+        volumes_open(d->store, d->sandboxes, &d->volumes, e) < 0 ||
         access_open(&(struct access_config){.store = d->store,
                                             .identity = d->identity,
                                             .revoked = d->revoked,
@@ -802,6 +836,8 @@ static void finish(struct daemon *d)
     d->asks = asks_close(d->asks);
     tasks_close(d->tasks);
     d->sandboxes = sandboxes_close(d->sandboxes);
+    d->remotes = remotes_free(d->remotes);
+    d->remote_secrets = remote_secrets_free(d->remote_secrets);
     d->events = events_close(d->events);
     store_close(d->store);
     if (d->loop_is_up)

@@ -36,7 +36,11 @@ const char *const *driver_names(void)
 {
     static const char *names[DRIVERS_MAX + 1];
 
+    size_t n = 0;
+
     for (size_t i = 0; i < table_count(); i++)
-        names[i] = driver_table[i]->name;
+        if (!(driver_table[i]->caps & DRIVER_JOINS))
+            names[n++] = driver_table[i]->name;
+    names[n] = NULL;
     return names;
 }

@@ -4,8 +4,10 @@
 #include "driver/fake/fake.h"
 #include "driver/native/native.h"
 #include "driver/oci/oci.h"
+#include "driver/remote/remote.h"
 #include "driver/vm/vm.h"
 
 const struct driver_ops *const driver_table[] = {
-    &driver_native, &driver_runc, &driver_crun, &driver_runsc, &driver_vm, &driver_fake, NULL,
+    &driver_native, &driver_runc, &driver_crun,   &driver_runsc,
+    &driver_vm,     &driver_fake, &driver_remote, NULL,
 };

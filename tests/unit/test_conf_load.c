@@ -359,12 +359,12 @@ static void what_has_no_effect_warns(void **state)
                      "warm_pool_size: 2\n");
     write_file(envfile, "SANDBOX_WARM_CONTROL_NAMESPACE=x\nSANDBOX_WARM_POOL_AUTOSIZE=yes\n");
     c = loaded(ARGS(T("--config"), yaml, T("--env-file"), envfile),
-               ENV(T("HEARTBEAT_TIMEOUT=90"), T("image=lower case is nobody's")));
+               ENV(T("LOG_FILE_ROTATION=daily"), T("image=lower case is nobody's")));
     assert_int_equal(c->warnings.n, 4);
     assert_non_null(
         strstr(c->warnings.v[0], "h.yaml:2: 'libvirt.socket' is understood but has no"));
     assert_non_null(strstr(c->warnings.v[1], "h.yaml:5: 'warm_control_namespace'"));
-    assert_non_null(strstr(c->warnings.v[2], "environment: 'HEARTBEAT_TIMEOUT'"));
+    assert_non_null(strstr(c->warnings.v[2], "environment: 'LOG_FILE_ROTATION'"));
     assert_non_null(strstr(c->warnings.v[3], "h.env:1: 'SANDBOX_WARM_CONTROL_NAMESPACE'"));
     assert_true(c->pool_size == 2 && c->pool_autosize);
     assert_null(config_free(c));

@@ -14,6 +14,7 @@
 #include <uv.h>
 
 struct driver;
+struct remotes; /* core/remote/remote.h */
 
 enum driver_cap {
     DRIVER_CAN_PAUSE = 1,
@@ -27,6 +28,7 @@ enum driver_cap {
     DRIVER_HAS_HOSTS = 256,    /* opened once for each host of the settings: core/sandbox/host.h */
     DRIVER_CAN_SNAPSHOT = 512, /* of a stopped sandbox; with DRIVER_CAN_STOP */
     DRIVER_SNAPSHOTS_LIVE = 1024, /* and of one that runs or is paused */
+    DRIVER_JOINS = 2048,          /* its sandboxes are not made: machines join; never the default */
 };
 
 enum limit_bit { /* limits that are (or are requested to be) enforced */
@@ -182,6 +184,7 @@ struct driver_config {
     const char *bindir;       /* directory of holt-spawn and holt-init */
     struct driver_allows allows;
     const struct driver_host *host; /* with DRIVER_HAS_HOSTS: the one to open; borrowed */
+    struct remotes *remotes;        /* with DRIVER_JOINS: outlive the driver; NULL: none join */
     struct driver_events events;
 };
 

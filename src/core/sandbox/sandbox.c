@@ -321,7 +321,8 @@ static bool is_first(const struct sandboxes *all, size_t i)
 const struct driver_ops *sandboxes_driver(const struct sandboxes *all, size_t n)
 {
     for (size_t i = 0; i < all->driver_count; i++)
-        if (all->drivers[i].driver && is_first(all, i) && n-- == 0)
+        if (all->drivers[i].driver && !(all->drivers[i].ops->caps & DRIVER_JOINS) &&
+            is_first(all, i) && n-- == 0)
             return all->drivers[i].ops;
     return NULL;
 }
@@ -427,6 +428,7 @@ static int open_slot(struct sandboxes *all, const struct driver_ops *ops,
         .bindir = all->bindir,
         .allows = from->allows ? *from->allows : (struct driver_allows){0},
         .host = host,
+        .remotes = from->remotes,
         .events = {.init_ended = on_init_ended,
                    .oom = on_oom,
                    .paused = on_paused,

@@ -124,6 +124,7 @@ struct sandboxes_config {
     int64_t proxy_port;
     const struct authority *authority; /* trusted by sandboxes; NULL: no interception */
     struct policies *policies;         /* outlive the registry; NULL: none */
+    struct remotes *remotes;           /* outlive it; NULL: no machine may join */
     struct space *space;            /* asked before files are added; NULL: nothing is kept free */
     const struct pool_config *pool; /* NULL: none are made ahead */
     /* 0: 4,096; 256 (per sandbox, ended ones included: the oldest are dropped); 64 MiB */

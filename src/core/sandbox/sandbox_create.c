@@ -132,7 +132,7 @@ static const struct driver_slot *find_driver(const struct sandboxes *all,
         if (str_eq_c(spec->host, host_name(&all->drivers[i])))
             return &all->drivers[i];
     for (size_t i = 0; i < all->driver_count; i++)
-        if (name.n == 0 ? all->drivers[i].driver != NULL
+        if (name.n == 0 ? all->drivers[i].driver && !(all->drivers[i].ops->caps & DRIVER_JOINS)
                         : str_eq_c(name, all->drivers[i].ops->name))
             return &all->drivers[i];
     return name.n == 0 && all->driver_count > 0 ? &all->drivers[0] : NULL;

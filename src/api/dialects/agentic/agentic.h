@@ -11,7 +11,8 @@
 #include "core/exec/exec.h"
 
 #define AGENTIC_DIALECT "agentic"
-#define AGENTIC_VM "vm" /* the runtime of its virtual machines */
+#define AGENTIC_VM "vm"         /* the runtime of its virtual machines */
+#define AGENTIC_REMOTE "remote" /* … and of agents on other machines */
 
 extern const struct dialect dialect_agentic;
 
@@ -19,12 +20,14 @@ struct agentic {
     struct list operations; /* struct operation */
     size_t operation_count;
     struct list sockets; /* struct socket_client */
+    struct list links;   /* struct link: agents on other machines */
     int64_t ticks;
 };
 struct agentic *agentic_of(const struct api *a);
 
 void agentic_print_metrics(const struct api *a, struct buf *to); /* metrics.c */
-const char *agentic_status(const struct sandbox_info *i);        /* agent.c: "Ready", "Busy" … */
+/* agent.c: "Ready", "Busy" … */
+const char *agentic_status(const struct api *a, const struct sandbox_info *i);
 
 /* --- replies (routes.c) --- */
 
@@ -83,9 +86,10 @@ void agentic_agent_stop(struct request *r);
 void agentic_agent_destroy(struct request *r);
 void agentic_agent_delete(struct request *r);
 /* stats NULL: unknown. */
-void agentic_write_agent(struct jw *w, const struct sandbox *s, const struct driver_stats *stats);
+void agentic_write_agent(struct jw *w, const struct api *a, const struct sandbox *s,
+                         const struct driver_stats *stats);
 /* The members of an agent's metrics, without the braces. */
-void agentic_write_metrics(struct jw *w, const struct sandbox_info *i,
+void agentic_write_metrics(struct jw *w, const struct api *a, const struct sandbox_info *i,
                            const struct driver_stats *s);
 void agentic_counts(const struct request *r, int64_t *ret_connected, int64_t *ret_ready);
 

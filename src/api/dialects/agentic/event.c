@@ -23,6 +23,10 @@ static const struct word {
     {"exec.started", "agent.command.started", "agent.command.started"},
     {"exec.exited", "agent.command.completed", "agent.command.completed"},
     {"approval.created", "hitl.input_required", "hitl.input_required"},
+    {"agent.connected", "agent.connected", "agent.connected"},
+    {"agent.disconnected", "agent.disconnected", "agent.disconnected"},
+    {"agent.provisioning", "agent.provisioning", "agent.provisioning"},
+    {"agent.ready", "agent.ready", "agent.ready"},
 };
 
 static struct str member(const json_t *o, const char *key)
@@ -52,12 +56,23 @@ static struct str source_of(const struct event *ev, const json_t *data)
 {
     struct str id = member(data, "name");
 
-    if (!str_starts(ev->type, STR("sandbox.")))
+    if (!str_starts(ev->type, STR("sandbox.")) && !str_starts(ev->type, STR("agent.")))
         return member(data, "sandbox");
     if (id.n > 0)
         return id;
     (void)str_cut(ev->object, '/', &id);
     return id;
+}
+
+/* Of an agent on another machine. */
+static void write_link(struct jw *w, const json_t *data)
+{
+    static const char *const texts[] = {"hostname", "ip_address", "loadout",  "instance_id",
+                                        "step",     "reason",     "progress", NULL};
+
+    for (size_t i = 0; texts[i]; i++)
+        if (member(data, texts[i]).n > 0)
+            jw_kstr(w, texts[i], member(data, texts[i]));
 }
 
 static void write_details(struct jw *w, const struct event *ev, const json_t *data)
@@ -77,7 +92,23 @@ static void write_details(struct jw *w, const struct event *ev, const json_t *da
         jw_kstr(w, "reason", member(data, "failure"));
     if (member(data, "question").n > 0)
         jw_kstr(w, "prompt", member(data, "question"));
+    if (str_starts(ev->type, STR("agent.")))
+        write_link(w, data);
     jw_object_end(w);
+}
+
+/* The same in the words of its event stream: "session_start", and with a dot. */
+static void write_wire_names(struct jw *w, const char *theirs)
+{
+    const char *name = strcmp(theirs, "agent.pty.created") == 0  ? "session.start"
+                       : strcmp(theirs, "agent.pty.closed") == 0 ? "session.end"
+                                                                 : theirs;
+    AUTO(mem_free) char *type = xstrdup(name);
+
+    for (char *p = type; *p; p++)
+        *p = *p == '.' ? '_' : *p;
+    jw_kc(w, "event", name);
+    jw_kc(w, "type", type);
 }
 
 static bool write_event(const struct event *ev, struct jw *w, struct str source, struct str type)
@@ -94,6 +125,7 @@ static bool write_event(const struct event *ev, struct jw *w, struct str source,
         return false;
     jw_object(w);
     jw_kc(w, "event_type", theirs);
+    write_wire_names(w, theirs);
     jw_kstr(w, "vm_name", source_of(ev, data));
     jw_ktime(w, "timestamp", ev->time_ms);
     write_details(w, ev, data);

@@ -21,6 +21,8 @@ bool agentic_is(const struct sandbox_info *i, enum agentic_kind kind)
 
     if (i->state == SANDBOX_DESTROYED || i->destroying)
         return false;
+    if (str_eq_c(i->runtime, AGENTIC_REMOTE))
+        return kind == AGENTIC_ANY; /* neither: a machine that joined */
     return kind == AGENTIC_ANY || vm == (kind == AGENTIC_VMS);
 }
 

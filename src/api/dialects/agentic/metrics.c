@@ -23,9 +23,10 @@ static int64_t sessions_of(struct sandbox *s)
     return n;
 }
 
-static void count_sandbox(struct sandbox *s, const struct sandbox_info *i, struct fleet *f)
+static void count_sandbox(const struct api *a, struct sandbox *s, const struct sandbox_info *i,
+                          struct fleet *f)
 {
-    const char *status = agentic_status(i);
+    const char *status = agentic_status(a, i);
     bool ready = strcmp(status, "Ready") == 0, busy = strcmp(status, "Busy") == 0;
 
     f->connected += ready || busy;
@@ -46,7 +47,7 @@ static void count_fleet(const struct api *a, struct fleet *f)
     for (struct sandbox *s = sandbox_next(a->c.sandboxes, &principal_system, STR("")); s;
          s = sandbox_next(a->c.sandboxes, &principal_system, str_of(i.id))) {
         sandbox_info(s, &i);
-        count_sandbox(s, &i, f);
+        count_sandbox(a, s, &i, f);
     }
 }
 

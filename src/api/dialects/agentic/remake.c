@@ -61,7 +61,7 @@ void agentic_deploy_agent(struct request *r)
     sandbox_info(s, &i);
     if (i.state != SANDBOX_RUNNING || i.reconnecting)
         err_set(&e, ERR_UNAVAILABLE, 0, "the agent of '" STR_FMT "' does not answer (%s)",
-                STR_ARG(agentic_name(&i)), agentic_status(&i));
+                STR_ARG(agentic_name(&i)), agentic_status(r->api, &i));
     op = operation_begin(r, "vm_create", agentic_name(&i));
     operation_end(op, s, &e);
     send_operation(r, op);

@@ -1,6 +1,7 @@
 /* routes: routes, errors and health of the agentic dialect. */
 #include "api/dialects/agentic/agentic.h"
 
+#include "api/dialects/agentic/link.h"
 #include "base/mem.h"
 #include "core/task/task.h"
 
@@ -291,6 +292,7 @@ static void *agentic_new(struct api *a)
     (void)a;
     list_init(&g->operations);
     list_init(&g->sockets);
+    list_init(&g->links);
     return g;
 }
 
@@ -303,20 +305,44 @@ static void agentic_free(void *state)
 
 static void agentic_tick(struct api *a, void *state)
 {
-    (void)a;
     operations_tick(state);
     agentic_sockets_tick(state);
+    agentic_links_tick(a, state);
 }
+
+static void agentic_end_streams(struct api *a, void *state)
+{
+    (void)a;
+    agentic_links_end(state);
+}
+
+/* In the order of the service; an agent has a secret of its own instead of a token. */
+static const struct rpc_method rpcs[] = {
+    {.name = AGENTIC_DIALECT ".connect",
+     .perm = PERM_NONE,
+     .large = true,
+     .pb = &agentic_methods[0],
+     .begin = agentic_connect_begin,
+     .run = agentic_connect},
+    {.name = AGENTIC_DIALECT ".exec",
+     .perm = PERM_SANDBOX_WRITE,
+     .pb = &agentic_methods[1],
+     .run = agentic_dispatch},
+};
 
 const struct dialect dialect_agentic = {
     .name = AGENTIC_DIALECT,
     .routes = routes,
     .route_count = ARRAY_LEN(routes),
+    .rpcs = rpcs,
+    .rpc_count = ARRAY_LEN(rpcs),
+    .descriptors = &agentic_descriptor_set,
     .roots = (const char *const[]){"api", "ws", NULL},
     .fail = agentic_fail,
     .write_error = write_error,
     .start = agentic_new,
     .tick = agentic_tick,
+    .end_streams = agentic_end_streams,
     .free = agentic_free,
     .print_metrics = agentic_print_metrics,
 };

@@ -118,7 +118,7 @@ static void hear_list_agents(struct socket_client *c, const json_t *m)
          s = sandbox_next(c->api->c.sandboxes, &c->who, str_of(i.id))) {
         sandbox_info(s, &i);
         if (agentic_is(&i, AGENTIC_ANY))
-            agentic_write_agent(&w, s, NULL);
+            agentic_write_agent(&w, c->api, s, NULL);
     }
     jw_array_end(&w);
     reply_end(c, &w);

@@ -177,7 +177,7 @@ static void measured(void *arg, const struct driver_stats *s, const struct err *
         jw_object(&w);
         jw_kc(&w, "type", "metrics_update");
         jw_kstr(&w, "agent_id", agentic_name(&i));
-        agentic_write_metrics(&w, &i, s);
+        agentic_write_metrics(&w, j->c->api, &i, s);
         jw_object_end(&w);
         (void)!socket_tell(j->c, &json);
     }

@@ -38,12 +38,15 @@ static const struct setting_names names[] = {
          {"AGENTIC_MGMT_UDS", from_unix_path, .adds = true, .optional = true},
          {NULL},
      }},
+    {"remote_secrets", (const struct setting_alias[]){{"SECRETS_DIR"}, {NULL}}},
+    {"remote_heartbeat_ms",
+     (const struct setting_alias[]){{"HEARTBEAT_TIMEOUT", alias_seconds}, {NULL}}},
     {NULL},
 };
 
 /* clang-format off */
 static const char *const foreign[] = {
-    "SECRETS_DIR", "LOG_FILE", "LOG_FILE_ROTATION", "HEARTBEAT_TIMEOUT", "AIWG_*",
+    "LOG_FILE", "LOG_FILE_ROTATION", "AIWG_*",
     "DOCKER_MONITOR_ENABLED", "DOCKER_POLL_INTERVAL_SECS", "DOCKER_ORPHANED_AGE_SECS", "TASKS_ROOT",
     "PROVISION_SCRIPT", "DESTROY_SCRIPT", "AGENTIC_MGMT_UDS_GROUP", NULL,
 };
