@@ -29,11 +29,24 @@ struct tool {
     struct tool_result result;
     struct err err;
     bool eof, ending, wants_room;
+    bool over, read; /* its command has ended; its output was read to the end */
 };
 
 static const struct principal by_system = {.role = ROLE_ADMIN, .actor = "system"};
 
 /* --- the end --- */
+
+static void tool_free(struct tool *t)
+{
+    if (t->run.tx_hook) /* the command was never asked for */
+        t->run.tx_hook->free(t->run.tx_hook_arg);
+    t->x = exec_unref(t->x);
+    t->s = sandbox_unref(t->s);
+    buf_done(&t->out);
+    buf_done(&t->err_out);
+    arena_done(&t->a);
+    mem_free(t);
+}
 
 static void sandbox_destroyed(void *arg, struct sandbox *s, const struct err *e)
 {
@@ -46,20 +59,11 @@ static void sandbox_destroyed(void *arg, struct sandbox *s, const struct err *e)
     t->result.err = buf_str(&t->err_out);
     if (t->events.done)
         t->events.done(t->events.arg, &t->result, &t->err);
-    t->x = exec_unref(t->x);
-    t->s = sandbox_unref(t->s);
-    buf_done(&t->out);
-    buf_done(&t->err_out);
-    arena_done(&t->a);
-    mem_free(t);
+    tool_free(t);
 }
 
-static void end(struct tool *t, const struct err *e)
+static void stop_calls(struct tool *t)
 {
-    if (t->ending)
-        return;
-    t->ending = true;
-    t->err = *e;
     if (t->upload)
         guest_pipe_cancel(t->upload);
     if (t->wait)
@@ -68,6 +72,15 @@ static void end(struct tool *t, const struct err *e)
     t->upload = NULL;
     t->wait = NULL;
     t->reader = NULL;
+}
+
+static void end(struct tool *t, const struct err *e)
+{
+    if (t->ending)
+        return;
+    t->ending = true;
+    t->err = *e;
+    stop_calls(t);
     if (t->s)
         sandbox_destroy(t->s, &by_system, sandbox_destroyed, t);
     else
@@ -82,8 +95,9 @@ static int on_output(void *arg, enum exec_which stream, int64_t offset, int64_t 
     struct tool *t = arg;
     struct buf *to = stream == EXEC_STDOUT ? &t->out : &t->err_out;
 
-    (void)offset;
     (void)time_us;
+    if (t->events.output)
+        t->events.output(t->events.arg, offset, bytes);
     buf_add(to, bytes.p, size_min(bytes.n, t->output_max - size_min(buf_len(to), t->output_max)));
     return 0;
 }
@@ -97,29 +111,57 @@ static int on_gap(void *arg, enum exec_which stream, int64_t from, int64_t to)
     return 0;
 }
 
-static void on_output_end(void *arg, const struct err *e)
+static void end_if_over(struct tool *t, const struct err *e)
 {
-    struct tool *t = arg;
     struct exec_info info;
+    struct str failure = {0};
 
-    t->reader = NULL;
+    if (!t->over || !t->read)
+        return;
     exec_info(t->x, &info);
-    t->result = (struct tool_result){
-        .exit_code = info.exit_code, .timed_out = info.timed_out, .oom = info.oom};
+    if (info.state == EXEC_LOST)
+        failure = info.failure.n > 0 ? info.failure : STR("its command was lost");
+    else if (info.state == EXEC_FAILED)
+        failure = info.failure.n > 0 ? info.failure : STR("its command could not be run");
+    t->result = (struct tool_result){.exit_code = info.exit_code,
+                                     .timed_out = info.timed_out,
+                                     .oom = info.oom,
+                                     .failure = arena_str(&t->a, failure)};
     end(t, e);
 }
 
+static void on_output_end(void *arg, const struct err *e)
+{
+    struct tool *t = arg;
+
+    t->reader = NULL;
+    t->read = true;
+    end_if_over(t, e);
+}
+
+static const struct exec_reader_ops output_ops = {
+    .bytes = on_output, .gap = on_gap, .end = on_output_end};
+
 static void command_ended(void *arg, struct exec *exec, const struct err *e)
 {
-    static const struct exec_reader_ops ops = {
-        .bytes = on_output, .gap = on_gap, .end = on_output_end};
     struct tool *t = arg;
 
     t->wait = NULL;
+    t->over = true;
     if (e->code != ERR_NONE)
         end(t, e);
+    else if (t->events.output) /* the reader follows it already */
+        end_if_over(t, e);
     else
-        t->reader = exec_read(exec, EXEC_BOTH, 0, 0, false, &ops, t);
+        t->reader = exec_read(exec, EXEC_BOTH, 0, 0, false, &output_ops, t);
+}
+
+static void follow_command(struct tool *t, struct exec *exec)
+{
+    t->x = exec_ref(exec);
+    t->wait = exec_wait(exec, command_ended, t);
+    if (t->events.output)
+        t->reader = exec_read(exec, EXEC_STDOUT, 0, 0, true, &output_ops, t);
 }
 
 /* --- the run --- */
@@ -148,8 +190,7 @@ static void command_started(void *arg, struct exec *exec, const struct err *e)
         end(t, e);
         return;
     }
-    t->x = exec_ref(exec);
-    t->wait = exec_wait(exec, command_ended, t);
+    follow_command(t, exec);
     on_room(t);
 }
 
@@ -194,7 +235,10 @@ static void next_file(struct tool *t)
     struct guest *g;
 
     if (t->file == t->file_count) {
-        exec_start(t->s, &t->run, &by_system, command_started, t);
+        struct exec_spec run = t->run;
+
+        t->run.tx_hook = NULL; /* exec_start frees it */
+        exec_start(t->s, &run, &by_system, command_started, t);
         return;
     }
     t->uploaded = 0;
@@ -268,7 +312,10 @@ static void keep_spec(struct tool *t, const struct tool_spec *s)
                                 .want_stdin = true,
                                 .kill_rest = true,
                                 .timeout_ms = s->time_ms,
-                                .output_bytes = LOG_BYTES};
+                                .merge = s->events.output != NULL,
+                                .tx_hook = s->tx_hook,
+                                .tx_hook_arg = s->tx_hook_arg,
+                                .output_bytes = s->log_bytes > 0 ? s->log_bytes : LOG_BYTES};
 }
 
 struct tool *tool_start(struct sandboxes *l, const struct tool_spec *s)
@@ -325,4 +372,57 @@ void tool_cancel(struct tool *t)
         end(t, &e);
     else
         t->ending = true; /* `created` continues from there */
+}
+
+/* --- found again --- */
+
+void tool_leave(struct tool *t)
+{
+    assert(t->x); /* before its command runs there is nothing to find again */
+    stop_calls(t);
+    tool_free(t);
+}
+
+bool tool_runs(const struct tool *t)
+{
+    return t->x != NULL && !t->ending;
+}
+
+static bool is_run_of(const struct sandbox_info *i, const char *name)
+{
+    for (size_t k = 0; k < i->label_count; k++)
+        if (str_eq_c(i->labels[k].key, TOOL_LABEL) && str_eq_c(i->labels[k].value, name))
+            return !i->destroying;
+    return false;
+}
+
+struct sandbox *tool_left(struct sandboxes *l, const char *name)
+{
+    struct sandbox_info i = {.id = ""};
+
+    for (struct sandbox *s = sandbox_next(l, &principal_system, STR("")); s;
+         s = sandbox_next(l, &principal_system, str_of(i.id))) {
+        sandbox_info(s, &i);
+        if (is_run_of(&i, name))
+            return s;
+    }
+    return NULL;
+}
+
+struct tool *tool_resume(struct sandboxes *l, const char *name, size_t output_max,
+                         const struct tool_events *events)
+{
+    struct sandbox *s = tool_left(l, name);
+    struct err e = {0};
+    struct exec *x = s ? exec_newest(s, &e) : NULL;
+    struct tool *t;
+
+    if (!x)
+        return NULL;
+    t = xzalloc(sizeof *t);
+    t->events = *events;
+    t->output_max = output_max;
+    t->s = sandbox_ref(s);
+    follow_command(t, x);
+    return t;
 }

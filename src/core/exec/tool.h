@@ -2,7 +2,8 @@
  * programs run for it, such as an unpacker, a plugin, a notify command, run this way, with the
  * files, network and limits they need and no others.
  * Life of a run: start; write as it takes bytes; eof; done is the last call, comes exactly once and
- * never from inside a call, unless cancel came before.  Thread: the loop's. */
+ * never from inside a call, unless cancel or leave came before.  A run that holtd left, or was
+ * killed in, goes on and is found again by its name.  Thread: the loop's. */
 #pragma once
 
 #include "core/sandbox/sandbox.h"
@@ -18,11 +19,14 @@ struct tool_file {      /* created before the program starts */
 struct tool_result {
     int exit_code; /* 128 + n for a signal */
     bool timed_out, oom;
+    struct str failure;  /* why it could not run, or was lost; empty: it ran */
     struct str out, err; /* its output, each cut at output_max; borrowed during the call */
 };
 
 struct tool_events {
     void (*room)(void *arg); /* write took less than offered, and there is room again; or NULL */
+    /* Its output as it comes, both streams as one, from 0 on; or NULL. */
+    void (*output)(void *arg, int64_t offset, struct str bytes);
     /* e: it could not be run; an exit status other than 0 is a result. */
     void (*done)(void *arg, const struct tool_result *r, const struct err *e);
     void *arg;
@@ -45,7 +49,11 @@ struct tool_spec {          /* valid during the call */
     struct sandbox_limits limits;
     int64_t time_ms; /* after that it is killed */
     size_t output_max;
-    bool takes_input; /* otherwise its standard input is empty */
+    int64_t log_bytes; /* kept while holtd is away; 0: 64 KiB */
+    /* In the transaction of the command's row; with one the program runs once, whatever crashes. */
+    const struct tx_hook *tx_hook;
+    void *tx_hook_arg; /* tool_start frees it */
+    bool takes_input;  /* otherwise its standard input is empty */
     struct tool_events events;
 };
 
@@ -53,4 +61,11 @@ struct tool; /* one run */
 struct tool *tool_start(struct sandboxes *l, const struct tool_spec *s);
 size_t tool_write(struct tool *t, struct str bytes); /* returns the number of bytes taken */
 void tool_eof(struct tool *t);
-void tool_cancel(struct tool *t); /* no call after it */
+void tool_cancel(struct tool *t);     /* no call after it */
+bool tool_runs(const struct tool *t); /* its program does: it can be left */
+void tool_leave(struct tool *t);      /* no call after it; the program goes on */
+/* The sandbox of a run of this name; NULL: there is none. */
+struct sandbox *tool_left(struct sandboxes *l, const char *name);
+/* Continues with one that was left.  NULL: its sandbox or its command is gone. */
+struct tool *tool_resume(struct sandboxes *l, const char *name, size_t output_max,
+                         const struct tool_events *events);
