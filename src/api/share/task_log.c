@@ -1,148 +1,52 @@
 /* task_log: streams a task's output. */
 #include "api/share/task_log.h"
 
-#include "api/share/revocable_stream.h"
-#include "net/sse.h"
+#include "api/share/line_log.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
-#define KEEPALIVE_MS 15000
-#define PIECE (64 * 1024)
-#define LINE_MAX_BYTES (1024 * 1024) /* a longer JSON line is sent as text, in parts */
-
-struct log_stream { /* in the exchange's arena */
-    struct sse *sse;
+struct task_lines { /* in the exchange's arena */
     struct task *t;
     struct task_watch watch;
-    struct revocable_stream live;
-    struct buf part; /* from offset on */
-    int64_t offset;
-    bool follow, blocked, over;
+    struct line_log *log;
 };
 
-static void stream_stop(struct log_stream *s)
+static int64_t read_task(void *object, int64_t offset, size_t max, struct buf *to, struct err *e)
 {
-    s->over = true;
-    task_unwatch(&s->watch);
-    revocable_stream_end(&s->live);
+    const struct task_lines *s = object;
+
+    return task_log_read(s->t, offset, max, to, e);
 }
 
-static void stream_end(struct log_stream *s)
+static bool is_over(void *object, int *ret_code, struct str *ret_why)
 {
-    if (s->over)
-        return;
-    stream_stop(s);
-    sse_end(s->sse);
-}
-
-static void send_piece(struct log_stream *s, const char *event, size_t n, size_t shown)
-{
-    char id[24];
-
-    (void)snprintf(id, sizeof id, "%" PRId64, s->offset + (int64_t)n);
-    if (sse_send(s->sse, str_of(id), str_of(event), str_make(buf_data(&s->part), shown)))
-        s->blocked = true;
-    buf_take(&s->part, n);
-    s->offset += (int64_t)n;
-}
-
-/* One line, or what there is of one; false: nothing can be sent yet. */
-static bool send_next(struct log_stream *s, bool ended)
-{
-    struct str have = buf_str(&s->part);
-    ptrdiff_t at = str_index(have, '\n');
-    size_t n = at < 0 ? have.n : (size_t)at + 1, shown = at < 0 ? have.n : (size_t)at;
-    bool json = have.n > 0 && have.p[0] == '{';
-
-    if (have.n == 0 || (at < 0 && json && !ended && have.n < LINE_MAX_BYTES))
-        return false;
-    while (at >= 0 && shown > 0 && have.p[shown - 1] == '\r')
-        shown--;
-    json = json && at >= 0 && have.p[shown - 1] == '}';
-    send_piece(s, json ? "event" : "stdout", n, shown);
-    return true;
-}
-
-static void send_end(struct log_stream *s, const struct task_info *i)
-{
-    char text[24];
-    struct str why = i->error.n > 0 ? i->error : i->message;
-
-    (void)snprintf(text, sizeof text, "%d", i->exit_code);
-    if (i->exit_code >= 0)
-        (void)!sse_send(s->sse, STR(""), STR("completed"), str_of(text));
-    else
-        (void)!sse_send(s->sse, STR(""), STR("error"), why);
-    stream_end(s);
-}
-
-static void pump(struct log_stream *s)
-{
+    const struct task_lines *s = object;
     struct task_info i;
-    struct err e = {0};
-    int64_t n = 1;
 
-    while (!s->blocked && !s->over && n > 0) {
-        bool ended;
+    task_info(s->t, &i);
+    *ret_code = i.exit_code;
+    *ret_why = i.error.n > 0 ? i.error : i.message;
+    return task_state_is_end(i.state);
+}
 
-        n = task_log_read(s->t, s->offset + (int64_t)buf_len(&s->part), PIECE, &s->part, &e);
-        task_info(s->t, &i);
-        ended = task_state_is_end(i.state);
-        while (!s->blocked && send_next(s, ended && n <= 0))
-            ;
-        if (n < 0)
-            stream_end(s);
-        else if (n == 0 && !s->blocked && ended)
-            send_end(s, &i);
-        else if (n == 0 && !s->blocked && !s->follow)
-            stream_end(s);
-    }
+static void stop(void *object)
+{
+    struct task_lines *s = object;
+
+    task_unwatch(&s->watch);
 }
 
 static void on_changed(struct task_watch *w)
 {
-    pump(CONTAINER_OF(w, struct log_stream, watch));
-}
-
-static void on_drained(struct sse *sse)
-{
-    struct log_stream *s = sse_arg(sse);
-
-    s->blocked = false;
-    pump(s);
-}
-
-static void on_closed(struct sse *sse)
-{
-    struct log_stream *s = sse_arg(sse);
-
-    stream_stop(s);
-    buf_done(&s->part);
-}
-
-static void on_live_end(struct revocable_stream *l, int ws_code, const char *why)
-{
-    (void)ws_code, (void)why;
-    stream_end(CONTAINER_OF(l, struct log_stream, live));
+    line_log_poke(CONTAINER_OF(w, struct task_lines, watch)->log);
 }
 
 void task_log_stream(struct request *r, struct task *t, int64_t offset, bool follow)
 {
-    static const struct sse_ops ops = {.drained = on_drained, .closed = on_closed};
-    struct log_stream *s = arena_zalloc(xchg_arena(r->x), sizeof *s);
-    struct str last = sse_last_id(r->x);
-    int64_t from;
+    static const struct line_source source = {read_task, is_over, stop};
+    struct task_lines *s = arena_zalloc(xchg_arena(r->x), sizeof *s);
 
     s->t = t;
-    s->follow = follow;
-    s->offset = offset;
-    if (last.p && str_parse_i64(last, &from) == 0 && from >= 0)
-        s->offset = from;
     s->watch.changed = on_changed;
+    s->log = line_log_new(r, &source, s);
     task_watch(t, &s->watch);
-    request_count(r, 200);
-    s->sse = sse_start(r->x, KEEPALIVE_MS, &ops, s);
-    revocable_stream_begin(&s->live, r, on_live_end);
-    pump(s);
+    line_log_start(s->log, r, offset, follow);
 }
