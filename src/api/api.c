@@ -24,6 +24,7 @@
 #include "base/mem.h"
 #include "core/exec/console.h"
 #include "core/identity/preview.h"
+#include "core/playbook/rollout.h"
 #include "core/session/live.h"
 #include "core/session/prompts.h"
 #include "core/team/revoked.h"
@@ -387,6 +388,11 @@ static int open_prompts(struct api *a, struct err *e)
                         &a->prompts, e);
 }
 
+static int open_door(void *arg, struct sandbox *s, struct err *e)
+{
+    return ssh_door_need(arg, s, e);
+}
+
 int api_new(const struct api_config *c, struct api **ret, struct err *e)
 {
     struct api *a = xzalloc(sizeof *a);
@@ -414,6 +420,8 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
     a->previews = previews_new();
     a->oidc = oidc_new(a);
     a->ssh = ssh_doors_new(a);
+    if (a->c.rollouts)
+        rollouts_set_door(a->c.rollouts, open_door, a->ssh);
     a->preview_route = (struct route){
         .name = "preview", .perm = op_port_proxy.perm, .index = router_reserve(a->router)};
     dialects_start(a);

@@ -27,6 +27,7 @@ struct api_config {
     struct templates *templates;
     struct playbooks *playbooks;
     struct targets *targets;
+    struct rollouts *rollouts;
     struct plans *plans;
     struct policies *policies;
     struct tasks *tasks;

@@ -396,6 +396,8 @@ const struct verb verb_table[] = {
      EXAMPLES("holt task run -f task.yaml --wait", "holt task run --name report -- make report",
               "holt task run --repo https://git.example.com/app.git --branch main --prompt 'Fix the parser' --follow")},
     {.verb = "task logs", .run = task_logs_run, EXAMPLES("holt task logs tr_01k4r8w2m9h5t7c3xqvd")},
+    {.verb = "rollout logs", .run = task_logs_run,
+     EXAMPLES("holt rollout logs ro_01k4r8w2m9h5t7c3xqvd", "holt rollout logs ro_01k4r8w2m9h5t7c3xqvd --phase check")},
     {.verb = "task schedule", .fills = "manifest", FLAGS(task_schedule_flags), .run = task_schedule_run,
      EXAMPLES("holt task schedule nightly '0 3 * * *' -f task.yaml")},
     {.verb = "snapshot tree", .op = "snapshot.list", .fills = "limit,cursor",

@@ -16,6 +16,7 @@
 #include "core/network/secret.h"
 #include "core/plan/plan.h"
 #include "core/playbook/playbook.h"
+#include "core/playbook/rollout.h"
 #include "core/playbook/target.h"
 #include "core/policy/policy.h"
 #include "core/remote/remote.h"
@@ -77,6 +78,7 @@ struct daemon {
     struct plans *plans;
     struct playbooks *playbooks;
     struct targets *targets;
+    struct rollouts *rollouts;
     struct policies *policies;
     struct share *share;
     struct tasks *tasks;
@@ -257,6 +259,7 @@ static void on_tick(uv_timer_t *t)
     snapshots_tick(d->snapshots);
     asks_tick(d->asks);
     tasks_tick(d->tasks);
+    rollouts_tick(d->rollouts);
     schedules_tick(d->schedules);
     api_tick(d->api);
     if (d->ticks % ACCESS_TICKS == 0)
@@ -643,6 +646,20 @@ static int open_remotes(struct daemon *d, struct err *e)
     return remote_secrets_open(&d->loop, dir, &d->remote_secrets, e);
 }
 
+/* After targets_open, snapshots_open and access_open. */
+static int open_rollouts(struct daemon *d, struct err *e)
+{
+    return rollouts_open(&(struct rollouts_config){.store = d->store,
+                                                   .events = d->events,
+                                                   .sandboxes = d->sandboxes,
+                                                   .snapshots = d->snapshots,
+                                                   .access = d->access,
+                                                   .targets = d->targets,
+                                                   .state = d->conf->state,
+                                                   .questions_max = &d->conf->questions_max},
+                         &d->rollouts, e);
+}
+
 static int open_share(struct daemon *d, struct err *e)
 {
     const struct config *c = d->conf;
@@ -719,6 +736,7 @@ static int open_server(struct daemon *d, struct err *e)
                                      .plans = d->plans,
                                      .playbooks = d->playbooks,
                                      .targets = d->targets,
+                                     .rollouts = d->rollouts,
                                      .policies = d->policies,
                                      .tasks = d->tasks,
                                      .schedules = d->schedules,
@@ -777,7 +795,8 @@ static int start(struct daemon *d, struct err *e)
                     &d->access, e) < 0 ||
         templates_open(d->store, d->sandboxes, &d->templates, e) < 0 ||
         plans_open(d->store, &d->plans, e) < 0 || playbooks_open(d->store, &d->playbooks, e) < 0 ||
-        targets_open(d->store, d->sandboxes, &d->targets, e) < 0 || open_tasks(d, e) < 0 ||
+        targets_open(d->store, d->sandboxes, &d->targets, e) < 0 || open_rollouts(d, e) < 0 ||
+        open_tasks(d, e) < 0 ||
         blobs_open(&(struct blobs_config){.loop = &d->loop,
                                           .store = d->store,
                                           .state = d->conf->state,
@@ -835,6 +854,7 @@ static void finish(struct daemon *d)
         images_close(d->images);
     d->asks = asks_close(d->asks);
     tasks_close(d->tasks);
+    rollouts_close(d->rollouts);
     d->sandboxes = sandboxes_close(d->sandboxes);
     d->remotes = remotes_free(d->remotes);
     d->remote_secrets = remote_secrets_free(d->remote_secrets);
@@ -852,6 +872,7 @@ static void finish(struct daemon *d)
     d->plans = plans_free(d->plans);
     d->playbooks = playbooks_free(d->playbooks);
     d->targets = targets_free(d->targets);
+    d->rollouts = rollouts_free(d->rollouts);
     d->policies = policies_free(d->policies);
     d->schedules = schedules_free(d->schedules);
     d->tasks = tasks_free(d->tasks);

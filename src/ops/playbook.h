@@ -41,9 +41,34 @@ struct playbook_reorder_in {
     struct op_list tasks;
 };
 
+struct playbook_apply_in {
+    struct str id, to, note;
+    bool check;
+};
+struct rollout_list_in {
+    struct str state, cursor;
+    int64_t limit;
+};
+struct rollout_id_in { /* of get and rollback */
+    struct str id;
+};
+struct rollout_logs_in {
+    struct str id;
+    int phase; /* enum rollout_phase */
+    int64_t offset;
+    bool follow;
+};
+struct rollout_cancel_in {
+    struct str id, reason;
+};
+
 enum { PLAYBOOK_AS_ANSIBLE, PLAYBOOK_AS_JSON };
 extern const char *const op_playbook_formats[]; /* in the order above; NULL after the last */
-extern const struct op op_target_create, op_target_list, op_target_get, op_target_remove;
+extern const char *const op_rollout_phases[];   /* in the order of enum rollout_phase */
+extern const struct op op_target_create, op_target_list, op_target_get, op_target_check,
+    op_target_remove;
 extern const struct op op_playbook_create, op_playbook_list, op_playbook_get, op_playbook_export,
     op_playbook_remove, op_playbook_task_add, op_playbook_task_change, op_playbook_task_remove,
-    op_playbook_reorder;
+    op_playbook_reorder, op_playbook_apply;
+extern const struct op op_rollout_list, op_rollout_get, op_rollout_logs, op_rollout_cancel,
+    op_rollout_rollback;

@@ -94,6 +94,8 @@ class World:
         template = a("POST", f"{API}/templates", {"name": f"tpl-{MARK}", "labels": {"of": MARK}})
         target = a("POST", f"{API}/targets", {"name": f"tgt-{MARK}", "sandbox": box["id"]})
         playbook = a("POST", f"{API}/playbooks", {"name": f"pb-{MARK}", "tasks": [{"name": MARK, "module": "ping"}]})
+        rollout = a("POST", f"{API}/playbooks/{playbook['id']}/apply", {"to": target["id"], "note": MARK})
+        a("POST", f"{API}/rollouts/{rollout['id']}/cancel", {})
         image = a("POST", f"{API}/images/import?name=img-{MARK}&format=tar", tar(member("f", MARK.encode())))
         certificate = a("POST", f"{API}/access/certificates", {"public_key": PUBLIC_KEY, "principals": [MARK]})
         secret = a("POST", f"{API}/secrets", {"name": f"sec-{MARK}", "value": f"v-{MARK}", "hosts": ["a.example"]})
@@ -125,7 +127,7 @@ class World:
         boxes = [box["id"], run["sandbox"] if "sandbox" in run else box["id"], *named(f"box-{MARK}"), sbx, f"ses-{MARK}"]
         self.refs = {
             "sandboxes": sorted(set(boxes)), "execs": [run["id"]], "sessions": [session["id"], f"term-{MARK}"], "volumes": [volume["id"], *named(f"vol-{MARK}")],
-            "targets": [target["id"], *named(f"tgt-{MARK}")], "playbooks": [playbook["id"], *named(f"pb-{MARK}")],
+            "targets": [target["id"], *named(f"tgt-{MARK}")], "playbooks": [playbook["id"], *named(f"pb-{MARK}")], "rollouts": [rollout["id"]],
             "templates": [template["id"], *named(f"tpl-{MARK}")],
             "images": [image["id"], f"img-{MARK}", f"ta/img-{MARK}"], "secrets": [secret["id"], *named(f"sec-{MARK}")],
             "tokens": [owner], "agents": [agent], "reviewers": [agent], "projects": [project], "tasks": [str(task), work["id"]],
@@ -134,7 +136,7 @@ class World:
             "snapshots": [snapshot["id"], f"box-{MARK}@snap-{MARK}"], "forks": sorted(set(boxes)), "task-runs": [work["id"]], "task-schedules": [schedule["id"]], "inbox": sorted(set(boxes)), "outbox": sorted(set(boxes)),
         }
         self.box, self.volume, self.image, self.secret, self.project, self.task = box, volume, image, secret, project, task
-        self.marks = [MARK, box["id"], run["id"], volume["id"], image["id"], secret["id"], certificate["id"], snapshot["id"], work["id"], schedule["id"], target["id"], playbook["id"], owner]
+        self.marks = [MARK, box["id"], run["id"], volume["id"], image["id"], secret["id"], certificate["id"], snapshot["id"], work["id"], schedule["id"], target["id"], playbook["id"], rollout["id"], owner]
 
     def who(self, name, role, **more):
         body = {"name": name, "role": role, **more, **({"agent": name} if role == "agent" else {})}
@@ -154,7 +156,7 @@ class World:
         d, box = self.d, f"{API}/sandboxes/{self.box['id']}"
         d.ok("POST", f"/agents/{self.agent}/heartbeat", {}, token=self.agents_token)  # or it goes offline by itself
         paths = [f"{API}/sandboxes?limit=1000", f"{box}/execs", f"{box}/files?path=/tmp/f", f"{box}/files/list?path=/tmp", f"{API}/volumes",
-                 f"{API}/images", f"{API}/secrets", f"{API}/task-runs", f"{API}/task-schedules", f"{API}/snapshots", f"{API}/targets", f"{API}/playbooks/pb-{MARK}"]
+                 f"{API}/images", f"{API}/secrets", f"{API}/task-runs", f"{API}/task-schedules", f"{API}/snapshots", f"{API}/targets", f"{API}/playbooks/pb-{MARK}", f"{API}/rollouts"]
         got = {p: strip(d.ok("GET", p, token=self.a.token)) for p in paths}
         people = [f"/agents/{self.agent}", f"{API}/projects/{self.project}", f"{API}/projects/{self.project}/files/list",
                   f"{API}/projects/{self.project}/files?path=f", f"{API}/tasks/{self.task}", f"{API}/tokens/{self.a.made['id']}",
