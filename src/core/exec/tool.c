@@ -10,7 +10,8 @@
 #define ARGS_MAX 64
 #define FILES_MAX 16
 #define LOG_BYTES (64 * 1024)
-#define LIVES_LONGER_MS 60000 /* longer than its program may run: holtd may be slow */
+#define STREAM_BYTES (4 * 1024 * 1024) /* of output that is read as it comes */
+#define LIVES_LONGER_MS 60000          /* longer than its program may run: holtd may be slow */
 
 /* A cancel returns at once; the sandbox is destroyed at whatever step it is. */
 struct tool {
@@ -98,6 +99,8 @@ static int on_output(void *arg, enum exec_which stream, int64_t offset, int64_t 
     (void)time_us;
     if (t->events.output)
         t->events.output(t->events.arg, offset, bytes);
+    if (stream == EXEC_STDOUT && t->events.piped)
+        return t->events.piped(t->events.arg, bytes);
     buf_add(to, bytes.p, size_min(bytes.n, t->output_max - size_min(buf_len(to), t->output_max)));
     return 0;
 }
@@ -150,7 +153,7 @@ static void command_ended(void *arg, struct exec *exec, const struct err *e)
     t->over = true;
     if (e->code != ERR_NONE)
         end(t, e);
-    else if (t->events.output) /* the reader follows it already */
+    else if (t->events.output || t->events.piped) /* the reader follows it already */
         end_if_over(t, e);
     else
         t->reader = exec_read(exec, EXEC_BOTH, 0, 0, false, &output_ops, t);
@@ -160,8 +163,9 @@ static void follow_command(struct tool *t, struct exec *exec)
 {
     t->x = exec_ref(exec);
     t->wait = exec_wait(exec, command_ended, t);
-    if (t->events.output)
-        t->reader = exec_read(exec, EXEC_STDOUT, 0, 0, true, &output_ops, t);
+    if (t->events.output || t->events.piped)
+        t->reader =
+            exec_read(exec, t->events.piped ? EXEC_BOTH : EXEC_STDOUT, 0, 0, true, &output_ops, t);
 }
 
 /* --- the run --- */
@@ -315,7 +319,10 @@ static void keep_spec(struct tool *t, const struct tool_spec *s)
                                 .merge = s->events.output != NULL,
                                 .tx_hook = s->tx_hook,
                                 .tx_hook_arg = s->tx_hook_arg,
-                                .output_bytes = s->log_bytes > 0 ? s->log_bytes : LOG_BYTES};
+                                .block_when_full = s->events.piped != NULL,
+                                .output_bytes = s->events.piped    ? STREAM_BYTES
+                                                : s->log_bytes > 0 ? s->log_bytes
+                                                                   : LOG_BYTES};
 }
 
 struct tool *tool_start(struct sandboxes *l, const struct tool_spec *s)
@@ -360,6 +367,35 @@ void tool_eof(struct tool *t)
     t->eof = true;
     if (t->x && !t->ending)
         (void)exec_stdin(t->x, STR(""), true, on_room, t);
+}
+
+void tool_go_on(struct tool *t)
+{
+    if (t->reader && !t->ending)
+        exec_reader_resume(t->reader);
+}
+
+static bool is_tool(const struct sandbox_info *i, const char *name)
+{
+    if (!str_eq_c(i->owner, principal_owner(&by_system)))
+        return false;
+    for (size_t k = 0; k < i->label_count; k++)
+        if (str_eq_c(i->labels[k].key, TOOL_LABEL) && str_eq_c(i->labels[k].value, name))
+            return true;
+    return false;
+}
+
+void tools_sweep(struct sandboxes *l, const char *name, int64_t since_ms)
+{
+    struct sandbox *s, *next;
+    struct sandbox_info i;
+
+    for (s = sandbox_next(l, &by_system, STR("")); s; s = next) {
+        sandbox_info(s, &i);
+        next = sandbox_next(l, &by_system, str_of(i.id));
+        if (is_tool(&i, name) && i.created_ms < since_ms && !i.destroying)
+            sandbox_destroy(s, &by_system, NULL, NULL);
+    }
 }
 
 void tool_cancel(struct tool *t)

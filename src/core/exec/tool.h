@@ -27,6 +27,9 @@ struct tool_events {
     void (*room)(void *arg); /* write took less than offered, and there is room again; or NULL */
     /* Its output as it comes, both streams as one, from 0 on; or NULL. */
     void (*output)(void *arg, int64_t offset, struct str bytes);
+    /* Its standard output as it comes, instead of in the result; however much it is, the program
+     * waits.  Returns 1 to pause until tool_go_on.  NULL: not used. */
+    int (*piped)(void *arg, struct str bytes);
     /* e: it could not be run; an exit status other than 0 is a result. */
     void (*done)(void *arg, const struct tool_result *r, const struct err *e);
     void *arg;
@@ -61,6 +64,7 @@ struct tool; /* one run */
 struct tool *tool_start(struct sandboxes *l, const struct tool_spec *s);
 size_t tool_write(struct tool *t, struct str bytes); /* returns the number of bytes taken */
 void tool_eof(struct tool *t);
+void tool_go_on(struct tool *t);      /* not from within piped */
 void tool_cancel(struct tool *t);     /* no call after it */
 bool tool_runs(const struct tool *t); /* its program does: it can be left */
 void tool_leave(struct tool *t);      /* no call after it; the program goes on */
@@ -69,3 +73,6 @@ struct sandbox *tool_left(struct sandboxes *l, const char *name);
 /* Continues with one that was left.  NULL: its sandbox or its command is gone. */
 struct tool *tool_resume(struct sandboxes *l, const char *name, size_t output_max,
                          const struct tool_events *events);
+/* Destroys the sandboxes of tools of this name that a holtd of before has started: nobody reads
+ * their output.  since: when this one was started, by the wall clock.  After sandboxes_settled. */
+void tools_sweep(struct sandboxes *l, const char *name, int64_t since_ms);
