@@ -36,6 +36,7 @@ struct api_config {
     struct remote_secrets *remote_secrets;
     struct share *share;
     struct snapshots *snapshots;
+    struct changes *changes;
     struct blobs *blobs;
     struct secrets *secrets;
     const struct authority *authority; /* NULL: no interception */

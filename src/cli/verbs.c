@@ -26,6 +26,14 @@ static const struct cli_flag task_run_flags[] = {
     {{.name = "model", .type = OP_STR, .example = "sonnet", .text = "Without a file: the agent's model."}, 0},
     {{.name = "command", .type = OP_LIST, .positional = true, .example = "-- make report", .text = "Without a file: a command instead of an agent."}, 0, true},
 };
+static const struct cli_flag diff_flags[] = {
+    {{.name = "what", .type = OP_LIST, .required = true, .positional = true, .example = "build@clean",
+      .text = "One or two of sandbox, snapshot and image, then absolute paths. One: what it has changed since it was made. Two: before, after."}, 0},
+    {{.name = "stat", .type = OP_BOOL, .text = "A line for each file, with the number of lines."}, 0},
+    {{.name = "name_only", .type = OP_BOOL, .text = "The paths alone."}, 0},
+    {{.name = "json", .type = OP_BOOL, .text = "A JSON object for each change, one per line."}, 0},
+    {{.name = "no_pager", .type = OP_BOOL, .text = "Do not page on a terminal (HOLT_PAGER, PAGER, less)."}, 0},
+};
 static const struct cli_flag task_schedule_flags[] = {MANIFEST_FILE(true)};
 static const struct cli_flag context_add_flags[] = {
     {{.name = "name", .type = OP_STR, .required = true, .positional = true, .example = "work",
@@ -403,6 +411,9 @@ const struct verb verb_table[] = {
     {.verb = "snapshot tree", .op = "snapshot.list", .fills = "limit,cursor",
      .text = "Show snapshots as a tree: each below the one before it, forks beside each other.",
      .run = snapshot_tree_run, EXAMPLES("holt snapshot tree build", "holt snapshot tree --all")},
+    {.verb = "diff", .op = "change.diff", .fills = "from,to,path,text,stream,limit", FLAGS(diff_flags), .run = diff_run,
+     EXAMPLES("holt diff build", "holt diff build@clean build --stat", "holt diff build@s1 build@s2 /etc /home",
+              "holt diff debian:12 build --name-only")},
     {.verb = "events", FLAGS(events_flags), .run = events_run,
      EXAMPLES("holt events --limit 20", "holt events -f", "holt events -f --type 'token.*' -o json",
               "holt events --since 2026-01-02T00:00:00Z --object token/")},

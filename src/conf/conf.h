@@ -76,10 +76,10 @@ struct config { /* each member is one row in settings.c; texts are owned */
     /* defaults of the described systems' interfaces */
     char *seed_image; /* "": each one's own */
     /* images */
-    struct conf_list image_aliases;
+    struct conf_list image_aliases, diff_ignore;
     char *image_registry;
     bool image_insecure;
-    int64_t image_bytes_max, image_files_max, image_ms, images_max, snapshots_max;
+    int64_t image_bytes_max, image_files_max, image_ms, images_max, snapshots_max, diffs_max;
     /* the team: see core/team/team.h */
     int64_t agent_heartbeat_ms, agent_cycle, agent_missed, task_grace_ms;
     int64_t message_rate, message_bytes, inbox_max, team_max, proposals_max, questions_max;

@@ -10,6 +10,7 @@
 #include "core/access/access.h"
 #include "core/ask/ask.h"
 #include "core/blob.h"
+#include "core/change/change.h"
 #include "core/exec/exec.h"
 #include "core/identity/tenant.h"
 #include "core/network/authority.h"
@@ -87,6 +88,7 @@ struct daemon {
     struct remote_secrets *remote_secrets;
     char *share_global; /* mounted read-only by sandboxes of tasks */
     struct snapshots *snapshots;
+    struct changes *changes;
     struct blobs *blobs;
     struct secrets *secrets;
     struct authority authority;
@@ -96,7 +98,7 @@ struct daemon {
     const struct driver_ops *drivers[DRIVERS_MAX + 1]; /* NULL at the end */
     char installation[ID_SIZE], node[HOST_NAME_MAX + 1];
     bool foreign; /* the database does not belong to the state directory */
-    char *bindir;
+    char *bindir, *compare;
     struct api *api;
     struct server *server;
     uv_signal_t signals[SIG_KINDS];
@@ -257,6 +259,7 @@ static void on_tick(uv_timer_t *t)
     sandboxes_tick(d->sandboxes);
     images_tick(d->images);
     snapshots_tick(d->snapshots);
+    changes_tick(d->changes);
     asks_tick(d->asks);
     tasks_tick(d->tasks);
     rollouts_tick(d->rollouts);
@@ -685,6 +688,8 @@ static int open_images(struct daemon *d, struct err *e)
     const struct config *c = d->conf;
     AUTO(mem_free) char *program = xasprintf("%s/holt-unpack", d->bindir);
 
+    d->compare = xasprintf("%s/holt-compare", d->bindir);
+
     d->isolated = d->drivers[0]->caps & DRIVER_ISOLATES;
     d->unpacker = d->isolated ? unpacker_sandbox_new(d->sandboxes, program)
                               : unpacker_process_new(&d->loop, c->state, program);
@@ -714,6 +719,12 @@ static int open_images(struct daemon *d, struct err *e)
                        &d->snapshots, e) < 0)
         return -1;
     images_sweep(d->images);
+    d->changes = changes_new(&(struct changes_config){.sandboxes = d->sandboxes,
+                                                      .snapshots = d->snapshots,
+                                                      .images = d->images,
+                                                      .program = d->compare,
+                                                      .ignore = &c->diff_ignore,
+                                                      .jobs_max = &c->diffs_max});
     return 0;
 }
 
@@ -744,6 +755,7 @@ static int open_server(struct daemon *d, struct err *e)
                                      .remote_secrets = d->remote_secrets,
                                      .share = d->share,
                                      .snapshots = d->snapshots,
+                                     .changes = d->changes,
                                      .blobs = d->blobs,
                                      .secrets = d->secrets,
                                      .authority = c->intercept ? &d->authority : NULL,
@@ -855,6 +867,7 @@ static void finish(struct daemon *d)
     d->asks = asks_close(d->asks);
     tasks_close(d->tasks);
     rollouts_close(d->rollouts);
+    d->changes = changes_free(d->changes);
     d->sandboxes = sandboxes_close(d->sandboxes);
     d->remotes = remotes_free(d->remotes);
     d->remote_secrets = remote_secrets_free(d->remote_secrets);
@@ -893,6 +906,7 @@ static void finish(struct daemon *d)
     fd_close(d->lock);
     mem_free(d->token_file);
     mem_free(d->bindir);
+    mem_free(d->compare);
     config_free(d->conf);
 }
 

@@ -140,7 +140,8 @@ static int allow_files(const struct config *c, struct err *e)
 {
     AUTO(mem_free) char *bindir = c->bindir && c->bindir[0] ? xstrdup(c->bindir) : state_bindir();
     AUTO(mem_free) char *unpack = xasprintf("%s/holt-unpack", bindir);
-    const char *const files[] = {c->tls_cert, c->tls_key, unpack};
+    AUTO(mem_free) char *compare = xasprintf("%s/holt-compare", bindir);
+    const char *const files[] = {c->tls_cert, c->tls_key, unpack, compare};
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(files); i++)

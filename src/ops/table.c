@@ -2,6 +2,7 @@
 #include "ops/access.h"
 #include "ops/approval.h"
 #include "ops/board.h"
+#include "ops/change.h"
 #include "ops/egress.h"
 #include "ops/event.h"
 #include "ops/exec.h"
@@ -135,6 +136,8 @@ const struct op *const op_table[] = {
     &op_snapshot_get,
     &op_snapshot_remove,
     &op_snapshot_restore,
+    &op_diff,
+    &op_sandbox_diff,
     &op_fork,
     &op_fork_keep,
     &op_target_create,
@@ -252,7 +255,7 @@ const struct op_group op_groups[] = {
     {"access", "Access: SSH certificates of minutes."},
     {"host", "Hosts of virtual machines."},
     {"policy", "Policies: rules for commands, paths, time and output under a name."},
-    {"snapshot", "Snapshots: the files of a sandbox at one moment; restore, forks."},
+    {"snapshot", "Snapshots: the files of a sandbox at one moment; restore, forks, differences."},
     {"playbook", "Playbooks: changes as tasks of Ansible, applied to targets after approval."},
     {"template", "Templates: descriptions of sandboxes under a name."},
     {"task", "Tasks: work from a manifest to its artifacts, queued and run by holt."},

@@ -49,10 +49,11 @@ enum change_bit { /* what differs, of CHANGE_CHANGED; a new time alone is no dif
 };
 
 enum change_flag {
-    CHANGE_BINARY = 1,      /* a file that is not text: no unified diff */
-    CHANGE_TEXT_LEFT = 2,   /* text, but over the limit of sizes: no unified diff */
-    CHANGE_CONTENT = 4,     /* content holds the new file, whole (an empty file too) */
-    CHANGE_CONTENT_LEFT = 8 /* it was asked for, but the file is over the limit */
+    CHANGE_BINARY = 1,       /* a file that is not text: no unified diff */
+    CHANGE_TEXT_LEFT = 2,    /* text, but over the limit of sizes: no unified diff */
+    CHANGE_CONTENT = 4,      /* content holds the new file, whole (an empty file too) */
+    CHANGE_CONTENT_LEFT = 8, /* it was asked for, but the file is over the limit */
+    CHANGE_PACKAGED = 16     /* a package that differs too has brought or taken it */
 };
 
 struct change_xattr {

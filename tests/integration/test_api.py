@@ -164,6 +164,8 @@ MAY = {
     "DELETE /holt/v1/task-schedules/{id}": "agent operator admin",
     "POST /holt/v1/sandboxes/{id}/snapshots": "agent operator admin",
     "GET /holt/v1/snapshots": "observer agent operator admin",
+    "GET /holt/v1/diff": "agent operator admin",
+    "GET /holt/v1/sandboxes/{id}/diff": "agent operator admin",
     "GET /holt/v1/snapshots/{id}": "observer agent operator admin",
     "DELETE /holt/v1/snapshots/{id}": "agent operator admin",
     "POST /holt/v1/sandboxes/{id}/restore": "agent operator admin",

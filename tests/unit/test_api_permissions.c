@@ -121,6 +121,8 @@ static const struct {
     {"snapshot.remove", "gpa"},
     {"snapshot.restore", "gpa"},
     {"fork",            "gpa"},
+    {"change.diff",     "gpa"},
+    {"sandbox.diff",    "gpa"},
     {"fork.keep",       "gpa"},
     {"image.commit",    "pa"},
     {"target.create", "pa"},

@@ -5,6 +5,7 @@
 #include "ops/access.h"
 #include "ops/approval.h"
 #include "ops/board.h"
+#include "ops/change.h"
 #include "ops/egress.h"
 #include "ops/event.h"
 #include "ops/exec.h"
@@ -137,6 +138,8 @@ const struct op_handler op_handlers[] = {
     {&op_snapshot_get, snapshot_get_run},
     {&op_snapshot_remove, snapshot_remove_run},
     {&op_snapshot_restore, snapshot_restore_run},
+    {&op_diff, diff_run},
+    {&op_sandbox_diff, sandbox_diff_run},
     {&op_fork, fork_run},
     {&op_fork_keep, fork_keep_run},
     {&op_image_commit, image_commit_run},

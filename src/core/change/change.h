@@ -1,7 +1,7 @@
 /* change: what differs between two states of files: snapshots, images, live sandboxes.
  *
- *   change_diff ─▶ a live sandbox: an automatic snapshot, dropped at the end
- *              ─▶ holt-compare in a throw-away sandbox that has the layers of both, read-only
+ *   change_diff ─▶ holt-compare in a throw-away sandbox that has the layers of both, read-only;
+ *                  of a live sandbox also its writable layer as it is: nothing is copied or stopped
  *              ─▶ its records, one by one: events.change ─▶ events.done
  *
  * holtd opens no file of a sandbox, and keeps one record at a time: memory does not grow with the
@@ -14,18 +14,21 @@
 #include "wire/change.h"
 
 struct changes; /* the registry of running diffs */
+struct conf_list;
 struct exec;
 
 struct changes_config {
     struct sandboxes *sandboxes;
     struct snapshots *snapshots;
     struct images *images;
-    const char *program;        /* the path of holt-compare */
-    char *const *const *ignore; /* volatile trees, "/tmp", read at each use; NULL-terminated */
-    const int64_t *jobs_max;    /* at once, of everybody */
+    const char *program;            /* the path of holt-compare */
+    const struct conf_list *ignore; /* volatile trees, "/tmp", read at each use */
+    const int64_t *jobs_max;        /* at once, of everybody */
 };
 struct changes *changes_new(const struct changes_config *c);
 struct changes *changes_free(struct changes *l); /* cancels what runs; takes NULL; returns NULL */
+/* Once a second: after a crash, ends what the last holtd had begun. */
+void changes_tick(struct changes *l);
 
 struct change_spec { /* valid during the call */
     /* What to compare: a sandbox, a snapshot (id or SANDBOX@NAME; a plain name: one of `of`), an
@@ -37,7 +40,7 @@ struct change_spec { /* valid during the call */
     bool no_text;               /* no unified diffs, no hashes: names and attributes */
     bool all;                   /* volatile trees too */
     bool no_commands;           /* not those that ran in between */
-    size_t text_max;            /* of one unified diff; 0: 1 MiB */
+    size_t text_max;            /* of one unified diff; 0: 256 KiB */
     size_t content_max;         /* with the content of new files up to this; 0: none */
     int64_t time_ms;            /* 0: ten minutes */
     const struct principal *by; /* must be allowed to see both */
@@ -47,11 +50,14 @@ struct change_counts {
     int64_t files_added, files_changed, files_removed, others;
 };
 
+void change_count(struct change_counts *n, const struct change *c);
+
 struct change_events {
     /* Borrowed during the call.  Returns 1 to pause until change_resume. */
     int (*change)(void *arg, const struct change *c);
-    /* The last call, once, never from inside a call of ours. */
+    /* The last call, once; from inside change_resume at most. */
     void (*done)(void *arg, const struct change_counts *n, const struct err *e);
+    void (*cancelled)(void *arg); /* instead of done, from inside change_cancel; NULL: not used */
     void *arg;
 };
 

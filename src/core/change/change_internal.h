@@ -1,0 +1,44 @@
+/* change_internal: shared by the files of core/change. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "core/change/change.h"
+
+#define CHANGE_TOOL "compare" /* the name of its throw-away sandboxes */
+#define CHANGE_LAYERS_MAX                                                                          \
+    30 /* of both states: SPAWN_MOUNTS_MAX of wire/spawn.h, less the others                        \
+        */
+
+struct changes {
+    struct changes_config c;
+    struct list running; /* struct change_diff */
+    int64_t count, started_ms;
+    struct buf program; /* read once */
+    bool swept;
+};
+
+/* One of the two things that are compared.  Zero-initialised is nothing. */
+struct change_state {
+    char (*layers)[ID_SIZE]; /* lowest first; held */
+    size_t layer_count;
+    bool on_host;
+    struct sandbox *live; /* with its own files on top; NULL: no */
+    /* of what ran in between */
+    char sandbox[ID_SIZE];
+    int64_t at_ms; /* when it was taken; 0: now, or not known */
+};
+void change_state_done(struct changes *l, struct change_state *s);
+/* The state that a text names: see struct change_spec.  base: without its own files. */
+CHECKED int change_state_find(struct changes *l, const struct change_spec *spec, struct str ref,
+                              bool base, struct change_state *ret, struct err *e);
+
+/* The mounts and the request of holt-compare for these. */
+struct change_mounts {
+    struct sandbox_mount v[32];
+    size_t n;
+    char targets[32][8];
+    struct buf request;
+};
+CHECKED int change_mounts_make(const struct change_state *before, const struct change_state *after,
+                               struct change_mounts *ret, struct err *e);
