@@ -32,7 +32,7 @@ struct server {
     uv_timer_t timer;
     int64_t next_sweep_ns;
     int64_t cut_at_ms; /* 0: not stopping */
-    bool stopping;
+    bool stopping, cutting;
     void (*stopped)(void *arg);
     void *stopped_arg;
 };
@@ -50,6 +50,11 @@ struct stream_hub *server_streams(const struct server *s)
 bool server_is_stopping(const struct server *s)
 {
     return s->stopping;
+}
+
+bool server_is_cutting(const struct server *s)
+{
+    return s->cutting;
 }
 
 static void json_error_at(struct buf *to, struct str path, const struct err *e)
@@ -71,6 +76,12 @@ static void each_conn(struct server *s, void (*f)(struct conn *c))
             f(LIST_ENTRY(node, struct conn, link));
 }
 
+static void cut_all(struct server *s)
+{
+    s->cutting = true;
+    each_conn(s, conn_cut);
+}
+
 static void on_sweep(uv_timer_t *t)
 {
     struct server *s = t->data;
@@ -83,7 +94,7 @@ static void on_sweep(uv_timer_t *t)
     if (s->hub)
         stream_hub_sweep(s->hub, s->config.limits->write_ms);
     if (s->cut_at_ms != 0 && now_ms >= s->cut_at_ms)
-        each_conn(s, conn_cut);
+        cut_all(s);
 }
 
 int server_reload_tls(struct server *s, struct err *e)
@@ -409,6 +420,6 @@ void server_stop(struct server *s, int64_t grace_ms, void (*done)(void *arg), vo
         listener_close(s->listeners[i], on_listener_closed);
     each_conn(s, conn_shutdown);
     if (grace_ms <= 0)
-        each_conn(s, conn_cut);
+        cut_all(s);
     stream_hub_free(s->hub, on_hub_freed, s);
 }

@@ -81,3 +81,5 @@ CHECKED int server_reload_tls(struct server *s, struct err *e); /* reads both fi
 /* Stops listening, lets exchanges finish for grace_ms (HTTP/2 gets GOAWAY, idle connections close
  * at once), then cuts the rest.  Calls done when the last handle is closed; frees the server. */
 void server_stop(struct server *s, int64_t grace_ms, void (*done)(void *arg), void *arg);
+/* Whether that time is over: a connection that ends now was cut by us. */
+bool server_is_cutting(const struct server *s);

@@ -57,7 +57,7 @@ static const struct op_field exec_reply[] = {EXEC_REPLY};
         REPLY("truncated", OP_BOOL,                                                                \
               "Whether output is left out of this reply. Of a long stream it has the beginning "   \
               "and the end, and a line between them with the number of bytes left out. The "       \
-              "operation exec.output returns all of it.",                                          \
+              "operation exec.output returns what is kept of it.",                                 \
               .example = "false"),                                                                 \
         REPLY("stdout_omitted", OP_INT, "Bytes of standard output that are left out.",             \
               .example = "0"),                                                                     \
@@ -83,7 +83,8 @@ static const struct op_field result_reply[] = {RESULT_REPLY};
                            "Default: that of the image, or root."),                                \
         EXEC_FIELD(structure, "timeout_ms", timeout_ms, OP_DURATION, .min = 1, .max = 31536000000, \
                    .example = "30s",                                                               \
-                   .text = "Deadline: it is killed after this time. Default: none."),              \
+                   .text = "Deadline: it is killed this long after its start. Default: that of "   \
+                           "its policies, else the setting 'command_time_ms'."),                   \
         EXEC_FIELD(structure, "stdin", stdin_text, OP_STR, .max = 16777216, .secret = true,        \
                    .example = "hello", .text = "Its complete standard input, as text."),           \
         EXEC_FIELD(structure, "stdin_base64", stdin_base64, OP_STR, .max = 22369624,               \
@@ -124,7 +125,9 @@ static const struct op_field exec_create_fields[] = {
     FIELD(struct exec_create_in, background, OP_BOOL, .preset = "false", .example = "true",
           .text = "Reply with status 202 as soon as it runs."),
     FIELD(struct exec_create_in, cancel_on_disconnect, OP_BOOL, .preset = "false",
-          .example = "true", .text = "Kill it if the client disconnects before its end."),
+          .example = "true",
+          .text = "Kill it if the client disconnects before its end. A restart of holtd is no "
+                  "disconnect. Not together with 'background'."),
 };
 const struct op op_exec_create = {
     .name = "exec.create",
@@ -140,7 +143,10 @@ const struct op op_exec_create = {
     .in_size = sizeof(struct exec_create_in),
     RESULT_OUT,
     .creates = true,
-    .later = "It runs: 'background' was set. The reply has no output yet.",
+    .later =
+        "'background' was set: the command as it is now, without output. 'state' is 'running', "
+        "or 'failed' if it could not be started; a short one, or a repetition with its "
+        "Idempotency-Key, may have ended.",
 };
 
 static const struct op_field run_reply[] = {
@@ -341,9 +347,9 @@ const struct op op_exec_stdin = {
 
 static const struct op_field exec_resize_fields[] = {
     EXEC_ID_FIELDS(struct exec_resize_in),
-    FIELD(struct exec_resize_in, rows, OP_INT, .required = true, .min = 1, .max = 65535,
+    FIELD(struct exec_resize_in, rows, OP_INT, .required = true, .min = 1, .max = OP_PTY_SIDE_MAX,
           .example = "24", .text = "Number of lines of the terminal."),
-    FIELD(struct exec_resize_in, cols, OP_INT, .required = true, .min = 1, .max = 65535,
+    FIELD(struct exec_resize_in, cols, OP_INT, .required = true, .min = 1, .max = OP_PTY_SIDE_MAX,
           .example = "80", .text = "Number of columns of the terminal."),
 };
 const struct op op_exec_resize = {

@@ -4,6 +4,7 @@
 #include "ops/sandbox.h"
 
 #define OP_EXEC_NEWEST "newest" /* instead of an id: the command started last */
+#define OP_PTY_SIDE_MAX 4096    /* rows, and columns, of a terminal */
 
 extern const char *const op_exec_states[];  /* in the order of enum exec_state */
 extern const char *const op_streams[];      /* "stdout", "stderr" */

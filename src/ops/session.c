@@ -65,12 +65,13 @@ static const struct op_field session_create_fields[] = {
     OF_EXEC("env", env, OP_MAP, .max = 1024, .secret = true, .example = "CI=1",
             .text = "More environment for it, above the sandbox's and the image's."),
     OF_EXEC("user", user, OP_STR, .max = 64, .example = "1000:1000",
-            .text = "Who it runs as, as inside: USER or USER:GROUP, names or numbers."),
+            .text = "User inside the sandbox: USER or USER:GROUP, names or numbers."),
     OF_EXEC("timeout_ms", timeout_ms, OP_DURATION, .min = 1, .max = 31536000000, .example = "8h",
-            .text = "It is killed after this long; never if absent."),
+            .text = "It is killed this long after its start. Default: that of its policies, else "
+                    "the setting 'session_time_ms'."),
     OF_EXEC("output_bytes", output_bytes, OP_SIZE, .min = 65536, .max = 1LL << 40, .example = "64m",
-            .text = "Keep the last this much of its output; the setting 'output_bytes' by "
-                    "default."),
+            .text = "Bytes of output to keep; the oldest is dropped. Default: the setting "
+                    "'output_bytes'."),
     FIELD(struct session_create_in, rows, OP_INT, .min = 1, .max = 1000, .preset = "24",
           .example = "50", .text = "Lines of its terminal."),
     FIELD(struct session_create_in, cols, OP_INT, .min = 1, .max = 1000, .preset = "80",

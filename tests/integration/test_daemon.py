@@ -6,11 +6,12 @@ import signal
 import socket
 import stat
 import subprocess
+import threading
 import time
 
 import pytest
 
-from daemon import ASAN, BUILD, Holtd, environment, wait_for
+from daemon import ASAN, BUILD, Holtd, environment, native, wait_for
 
 
 def refused(*args):
@@ -121,6 +122,25 @@ def test_a_request_under_way_is_finished(new_holtd):
         s.sendall(b'{"name":"x"}')
         assert s.recv(65536).startswith(b"HTTP/1.1 201 ")
     assert d.process.wait(60) == 0
+
+
+def test_a_restart_is_no_disconnect(tmp_path):
+    """Of a client whose command dies with its connection: holtd has cut that off, not the client."""
+    d = native(tmp_path, "--shutdown-ms", "100")
+    box = f"/holt/v1/sandboxes/{d.ok('POST', f'/holt/v1/sandboxes', {})['id']}"
+    asked = threading.Thread(target=lambda: pytest.raises(
+        (OSError, http.client.HTTPException), d.request, "POST", f"{box}/execs", {"command": "sleep 300", "cancel_on_disconnect": True}))
+    asked.start()
+    x = wait_for(lambda: d.ok("GET", f"{box}/execs?state=running")["execs"])[0]["id"]
+    d.process.terminate()
+    assert d.process.wait(30) == 0
+    asked.join()
+    d = native(tmp_path, port=d.port)
+    found = d.ok("GET", f"{box}/execs/{x}")
+    assert (found["state"], found["cancelled"]) == ("running", False), found
+    assert d.ok("POST", f"{box}/execs/{x}/cancel")["exit_code"] == 137, "init has it, and it ran until now"
+    d.clear()
+    assert d.stop() == 0
 
 
 def test_a_unix_socket(new_holtd, tmp_path):

@@ -1,5 +1,8 @@
 """One rule for every creating request: the Idempotency-Key belongs to its sender, the same request is carried out once and
 another one under the key is refused; on the native API, sbx, hub and agentbox, and whatever dies."""
+import json
+import sqlite3
+
 import grpc
 import pytest
 
@@ -100,6 +103,35 @@ def test_a_command_runs_once_over_a_kill(tmp_path, after):
     assert (again[0], again[2], again[1]["id"]) == (202, True, first[1]["id"]), again
     assert post(d, f"{box}/execs", {"command": "true"}, "k")[0] == 409
     assert lines(d, box) == "1"
+    d.clear()
+    assert d.stop() == 0
+
+
+@pytest.mark.parametrize("init", ["the same", "another", "not known"])
+def test_a_row_whose_command_its_init_does_not_know(tmp_path, init):
+    """It was never asked to run it, unless another init answers now: then the command may have run."""
+    d = native(tmp_path)
+    box = f"{API}/sandboxes/{d.ok('POST', f'{API}/sandboxes', {})['id']}"
+    body = {"command": "sleep 300", "background": True}
+    first = post(d, f"{box}/execs", body, "k")[1]["id"]
+    d.process.kill()
+    d.process.wait()
+    other = first[:-1] + ("b" if first[-1] == "a" else "a")  # init has never heard of this one
+    with sqlite3.connect(f"{d.state}/holt.db") as db:
+        assert db.execute("SELECT pid FROM execs WHERE id = ?", (first,)).fetchone() == (0,)
+        db.execute("UPDATE execs SET id = ? WHERE id = ?", (other, first))
+        db.execute("UPDATE idempotency SET object = ? WHERE object = ?", (f"exec/{other}", f"exec/{first}"))
+        spec = json.loads(db.execute("SELECT spec FROM execs WHERE id = ?", (other,)).fetchone()[0])
+        assert len(spec["epoch"]) == 32
+        spec["epoch"] = {"the same": spec["epoch"], "another": "0" * 32, "not known": ""}[init]
+        db.execute("UPDATE execs SET spec = ? WHERE id = ?", (json.dumps(spec), other))
+    d = native(tmp_path, port=d.port)
+    again = wait_for(lambda: (lambda g: g if g[0] != 503 else None)(post(d, f"{box}/execs", body, "k")))
+    if init == "the same":
+        assert (again[0], again[2]) == (202, False) and again[1]["id"] not in (first, other), again
+    else:
+        assert (again[0], again[2], again[1]["id"], again[1]["state"]) == (202, True, other, "lost"), again
+        assert not d.ok("GET", f"{box}/execs?state=running")["execs"], "it may have run: not a second time"
     d.clear()
     assert d.stop() == 0
 

@@ -390,6 +390,21 @@ def test_disconnect_during_exec(box, tmp_path):
     assert (tmp_path / "False").exists() and not (tmp_path / "True").exists()
 
 
+def test_cancel_on_disconnect_needs_a_client_that_waits(box):
+    status, reply, _ = box.d.request("POST", f"{box.path}/execs", {"command": "true", "background": True, "cancel_on_disconnect": True})
+    assert status == 400 and "cancel_on_disconnect" in reply["error"]["message"]
+
+
+def test_the_sides_of_a_terminal(box):
+    for side, status in ((4096, 202), (4097, 400)):
+        size = {"rows": 24, "cols": side}
+        got, made, _ = box.d.request("POST", f"{box.path}/execs", {"command": "sleep 100", "background": True, "pty": size})
+        assert got == status and (status == 202 or "from 1 to 4096" in made["error"]["message"]), made
+    x = f"{box.path}/execs/{box.d.ok('GET', f'{box.path}/execs?state=running')['execs'][0]['id']}"
+    assert box.d.request("POST", f"{x}/resize", {"rows": 4097, "cols": 80})[0] == 400
+    assert box.d.request("POST", f"{x}/resize", {"rows": 4096, "cols": 80})[0] == 200
+
+
 # --- run ---
 
 

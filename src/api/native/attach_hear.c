@@ -44,8 +44,9 @@ static int message_resize(struct attach *a, const json_t *m, struct err *e)
     json_int_t rows = json_integer_value(json_object_get(m, "rows"));
     json_int_t cols = json_integer_value(json_object_get(m, "cols"));
 
-    if (rows < 1 || rows > UINT16_MAX || cols < 1 || cols > UINT16_MAX)
-        return err_set(e, ERR_INVALID, 0, "'rows' and 'cols' must be numbers from 1 to 65535");
+    if (rows < 1 || rows > OP_PTY_SIDE_MAX || cols < 1 || cols > OP_PTY_SIDE_MAX)
+        return err_set(e, ERR_INVALID, 0, "'rows' and 'cols' must be numbers from 1 to %d",
+                       OP_PTY_SIDE_MAX);
     exec_resize(a->x, (int)rows, (int)cols, action_done, NULL);
     return 0;
 }

@@ -119,6 +119,15 @@ static void in_background(void *arg, struct exec *x, const struct err *e)
         request_fail(r, e);
 }
 
+static int check_leaving(const struct exec_create_in *in, struct err *e)
+{
+    if (!in->background || !in->cancel_on_disconnect)
+        return 0;
+    err_set(e, ERR_INVALID, 0,
+            "field 'cancel_on_disconnect': with 'background' no client waits for its end");
+    return err_hint(e, "leave out one of the two");
+}
+
 void exec_create_run(struct request *r)
 {
     static const struct command_ops ops = {.done = command_ended};
@@ -132,14 +141,15 @@ void exec_create_run(struct request *r)
 
     if (!s)
         return;
-    if (spec_read_exec(&in->exec, xchg_arena(r->x), &spec, &input, &e) < 0 ||
+    if (check_leaving(in, &e) < 0 ||
+        spec_read_exec(&in->exec, xchg_arena(r->x), &spec, &input, &e) < 0 ||
         (!in->background && spec_check_unread(&in->exec, &e) < 0)) {
         request_fail(r, &e);
         return;
     }
     idem_of_exec(r, &spec);
-    if (spec.again.n > 0)
-        input = (struct exec_input){0}; /* it got that before */
+    if (spec.again.n > 0) /* it got that before, or the part that a dead holtd passed on */
+        input = (struct exec_input){0};
     j = xzalloc(sizeof *j);
     j->api = r->api;
     j->cancel = in->cancel_on_disconnect;

@@ -56,8 +56,10 @@ static void command_cancelled(void *arg, struct exec *x, const struct err *e)
 
 void command_drop(struct command *c, bool end)
 {
+    const struct server *s = c->api->server; /* NULL: it has stopped */
+
     c->dropped = true;
-    c->end = end;
+    c->end = end = end && s && !server_is_cutting(s);
     if (!c->x)
         return; /* `started` handles it */
     if (end)

@@ -19,5 +19,6 @@ struct command_ops {
 struct command *command_start(struct api *a, struct sandbox *s, const struct exec_spec *spec,
                               const struct exec_input *input, const struct principal *by,
                               const struct command_ops *ops, void *arg);
-/* The client has disconnected: no call after it.  end: ends the command too. */
+/* The client has disconnected: no call after it.  end: ends the command too, unless holtd is
+ * stopping and has cut the client off: a command survives a restart, as it survives a crash. */
 void command_drop(struct command *c, bool end);

@@ -407,9 +407,9 @@ static int read_size(const json_t *pty, const char *key, int preset, int *ret, s
     *ret = preset;
     if (!v)
         return 0;
-    if (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) > UINT16_MAX)
-        return err_set(e, ERR_INVALID, 0,
-                       "field 'pty': '%s' must be a whole number from 1 to 65535", key);
+    if (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) > OP_PTY_SIDE_MAX)
+        return err_set(e, ERR_INVALID, 0, "field 'pty': '%s' must be a whole number from 1 to %d",
+                       key, OP_PTY_SIDE_MAX);
     *ret = (int)json_integer_value(v);
     return 0;
 }

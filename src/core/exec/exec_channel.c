@@ -3,6 +3,7 @@
 #include "core/exec/output_share.h"
 
 #include "base/clock.h"
+#include "base/enc.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/point.h"
@@ -408,6 +409,18 @@ void exec_attach_again(struct timer *t)
         attach(x);
 }
 
+/* Of a row whose command init does not know: whether that init was never asked to start it. Another
+ * one may have been, and the command may have run there: it must not run again under its key. */
+static bool never_ran(const struct exec *x)
+{
+    const uint8_t *epoch = sandbox_epoch(x->sandbox);
+    uint8_t of_row[16];
+
+    return x->pid == 0 && x->log.size == 0 && epoch &&
+           dec_hex(str_of(x->epoch), of_row, sizeof of_row) == 0 &&
+           memcmp(epoch, of_row, sizeof of_row) == 0;
+}
+
 void exec_link(struct exec *x, const struct guest_exec_row *row)
 {
     if (x->ch)
@@ -418,7 +431,7 @@ void exec_link(struct exec *x, const struct guest_exec_row *row)
             exec_send_start(x); /* init knows it already if the first one arrived */
     } else if (row) {
         attach(x);
-    } else if (x->pid == 0 && x->log.size == 0) {
+    } else if (never_ran(x)) {
         exec_unmake(x); /* holtd died before init was told about it: no client got a reply */
     } else {
         exec_lose(x, "its init does not know the command: the sandbox has another init");

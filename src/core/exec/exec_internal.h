@@ -78,6 +78,7 @@ struct exec {
     size_t argc;
     char *cwd, *user, *failure;
     char *name;     /* of a session; NULL or "": it is none */
+    char epoch[33]; /* of the init that answered when the row was made, in hex; "": none had */
     int rows, cols; /* of its terminal at the start; now: of its log */
     uint32_t flags; /* enum exec_flag */
     int exit_code, signal;

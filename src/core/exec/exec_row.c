@@ -92,10 +92,13 @@ static int get_state(void *object, struct str text, struct err *e)
 
 static bool put_spec_text(const void *object, struct buf *to)
 {
+    const struct exec *x = object;
     struct jw w = {.to = to};
 
     jw_object(&w);
-    put_spec(&w, object);
+    put_spec(&w, x);
+    if (*x->epoch)
+        jw_kc(&w, "epoch", x->epoch);
     jw_object_end(&w);
     return true;
 }
@@ -106,9 +109,12 @@ static int get_spec(void *object, struct str text, struct err *e)
     AUTO(json_decref) json_t *o = NULL;
     AUTO(mem_free) struct str *argv = NULL;
     const json_t *list;
+    const char *epoch;
 
     if (json_read(text, &o, e) < 0)
         return err_wrap(e, "the row of command '%s'", x->id);
+    epoch = json_string_value(json_object_get(o, "epoch"));
+    (void)snprintf(x->epoch, sizeof x->epoch, "%s", epoch ? epoch : "");
     list = json_object_get(o, "command");
     x->argc = json_array_size(list);
     argv = x->argc > 0 ? xzalloc(x->argc * sizeof *argv) : NULL;

@@ -2,7 +2,9 @@
 #include "core/exec/exec_internal.h"
 
 #include "base/clock.h"
+#include "base/enc.h"
 #include "base/mem.h"
+#include "ops/exec.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -109,8 +111,10 @@ static int check_spec(const struct sandbox *s, const struct exec_spec *spec, str
     if (spec->output_bytes < 0 || spec->output_bytes > OUTPUT_MAX)
         return err_set(e, ERR_INVALID, 0, "field 'output_bytes' must be from 0 to %lld",
                        (long long)OUTPUT_MAX);
-    if (spec->rows < 0 || spec->rows > 4096 || spec->cols < 0 || spec->cols > 4096)
-        return err_set(e, ERR_INVALID, 0, "a terminal has 1 to 4096 rows and columns");
+    if (spec->rows < 0 || spec->rows > OP_PTY_SIDE_MAX || spec->cols < 0 ||
+        spec->cols > OP_PTY_SIDE_MAX)
+        return err_set(e, ERR_INVALID, 0, "a terminal has 1 to %d rows and columns",
+                       OP_PTY_SIDE_MAX);
     return 0;
 }
 
@@ -270,6 +274,7 @@ static struct exec *from_spec(struct sandbox *s, const struct exec_spec *spec)
     const struct str shell[] = {STR("/bin/sh"), STR("-c"), spec->shell};
     char id[ID_SIZE];
     struct exec *x = exec_new(s, id_make("ex", id));
+    const uint8_t *epoch = sandbox_epoch(s);
     bool argv = spec->argc > 0;
 
     x->argc = argv ? spec->argc : ARRAY_LEN(shell);
@@ -285,6 +290,8 @@ static struct exec *from_spec(struct sandbox *s, const struct exec_spec *spec)
                (spec->block_when_full ? EXEC_BLOCKS : 0U) | (spec->standing ? EXEC_STANDING : 0U) |
                (spec->for_reader ? EXEC_FOR_READER : 0U);
     x->timeout_ms = spec->timeout_ms;
+    if (epoch)
+        enc_hex(epoch, (sizeof x->epoch - 1) / 2, x->epoch);
     x->created_us = execs_moment(x->set->all);
     if (spec->output_bytes > 0)
         x->log.keep = i64_max(spec->output_bytes, LOG_KEEP_MIN);
@@ -427,8 +434,8 @@ void exec_resize(struct exec *x, int rows, int cols, exec_cb done, void *arg)
 {
     struct err e = {0};
 
-    if (rows < 1 || rows > 4096 || cols < 1 || cols > 4096)
-        err_set(&e, ERR_INVALID, 0, "a terminal has 1 to 4096 rows and columns");
+    if (rows < 1 || rows > OP_PTY_SIDE_MAX || cols < 1 || cols > OP_PTY_SIDE_MAX)
+        err_set(&e, ERR_INVALID, 0, "a terminal has 1 to %d rows and columns", OP_PTY_SIDE_MAX);
     else if (!(x->flags & EXEC_PTY))
         err_set(&e, ERR_CONFLICT, 0, "command '%s' has no terminal", x->id);
     else if (!must_live(x, "resize", done, arg))

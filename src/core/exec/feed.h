@@ -1,5 +1,6 @@
 /* feed: bytes of a request on their way into a command's standard input.  It outlives the request,
- * ends with the last byte or with the command, and holds the command's control meanwhile. */
+ * ends with the last byte or with the command, and holds the command's control meanwhile.  It is in
+ * memory alone: what init does not have when holtd dies is lost, and the command waits for more. */
 #pragma once
 
 #include "core/exec/console.h"

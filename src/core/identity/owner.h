@@ -1,6 +1,7 @@
 /* owner: the owner of an object and who may touch it: the one rule for every kind and every
  * interface.  A lookup (sandbox_find, volume_find, image_find, secret_find and their _next) takes
- * the caller and returns nothing that this rule refuses; every lookup uses it.
+ * the caller and returns nothing that this rule refuses; every lookup uses it.  What it refuses is
+ * not found by name; by id the error is ERR_FORBIDDEN.
  *
  *   inside a sandbox   that sandbox, and what people share
  *   of a tenant        what is of that tenant, and what the installation shares

@@ -110,6 +110,11 @@ const struct pair *sandbox_env(const struct sandbox *s, struct arena *a, size_t 
     return env;
 }
 
+const uint8_t *sandbox_epoch(const struct sandbox *s)
+{
+    return s->known_epoch ? s->epoch : NULL;
+}
+
 struct guest *sandbox_link(const struct sandbox *s)
 {
     return sandbox_is_linked(s) ? s->guest : NULL;

@@ -77,7 +77,9 @@ CHECKED int sandbox_takes_commands(const struct sandbox *s, struct err *e);
 /* The variables that it gives to every command, the most important first; of the arena. */
 const struct pair *sandbox_env(const struct sandbox *s, struct arena *a, size_t *ret_n);
 struct guest *sandbox_link(const struct sandbox *s); /* NULL: its init is not connected */
-int64_t sandbox_oom_ms(const struct sandbox *s);     /* of its last OOM kill; 0: none */
+/* 16 bytes, made once per life of an init: of the one that answered last.  NULL: none has yet. */
+const uint8_t *sandbox_epoch(const struct sandbox *s);
+int64_t sandbox_oom_ms(const struct sandbox *s); /* of its last OOM kill; 0: none */
 /* Calls done after every OOM kill so far was reported.  False: its runtime reports none. */
 CHECKED bool sandbox_ooms(struct sandbox *s, driver_done done, void *arg);
 /* By the runtime, when init does not answer.  False: its runtime is not available. */
