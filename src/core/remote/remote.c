@@ -163,7 +163,7 @@ static int64_t silent_ms(const struct remote *r)
 
 static enum remote_state state_of(const struct remote *r)
 {
-    if (!r->ops || silent_ms(r) >= r->all->heartbeat_ms)
+    if (!r->ops)
         return REMOTE_DISCONNECTED;
     return silent_ms(r) >= r->all->heartbeat_ms / 3 * 2 ? REMOTE_STALE : REMOTE_READY;
 }
@@ -172,7 +172,7 @@ static void cut_silent(struct remote *r)
 {
     struct err e = {0};
 
-    if (!r->ops || state_of(r) != REMOTE_DISCONNECTED)
+    if (!r->ops || silent_ms(r) < r->all->heartbeat_ms)
         return;
     (void)err_set(&e, ERR_TIMEOUT, 0, "agent '%s' has sent no heartbeat for %lld s", r->id,
                   (long long)(silent_ms(r) / 1000));

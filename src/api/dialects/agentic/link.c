@@ -374,7 +374,10 @@ static int on_registration(struct link *l, const struct agentic_agent_registrati
                            struct err *e)
 {
     int64_t beat_s = i64_max(remotes_heartbeat(l->api->c.remotes) / 3000, 1);
+    struct agentic_registration_ack_config_entry counts = {STR("output_stored"), STR("true")};
     struct agentic_registration_ack ack = {.accepted = true,
+                                           .config = &counts,
+                                           .config_count = q && q->keeps_output,
                                            .message = STR("registered"),
                                            .heartbeat_interval_seconds = (int32_t)beat_s};
     struct agentic_session_query all = {.report_all = true};
