@@ -424,8 +424,11 @@ bool tool_runs(const struct tool *t)
     return t->x != NULL && !t->ending;
 }
 
+/* Anybody may give a sandbox a label. */
 static bool is_run_of(const struct sandbox_info *i, const char *name)
 {
+    if (!str_eq_c(i->owner, principal_owner(&by_system)))
+        return false;
     for (size_t k = 0; k < i->label_count; k++)
         if (str_eq_c(i->labels[k].key, TOOL_LABEL) && str_eq_c(i->labels[k].value, name))
             return !i->destroying;
