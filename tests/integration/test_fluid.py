@@ -638,11 +638,92 @@ def test_every_method_of_the_second_generation(fluid, tmp_path):
     assert every - called == TO_COME, (every - called) ^ TO_COME
 
 
-# Their routes come with diffs and playbooks.
-TO_COME = {("sandbox", m) for m in ("diff_snapshots", "generate_configuration", "publish_changes")} | {
-    ("ansible", m) for m in ("create_ansible_job", "get_ansible_job", "stream_ansible_job_output")} | {
-    ("ansible_playbooks", m) for m in ("add_playbook_task", "create_playbook", "delete_playbook", "delete_playbook_task", "export_playbook", "get_playbook",
-                                       "list_playbooks", "reorder_playbook_tasks", "update_playbook_task")}
+# Their routes come with diffs.
+TO_COME = {("sandbox", m) for m in ("diff_snapshots", "generate_configuration", "publish_changes")}
+
+
+# --- playbooks and jobs ---
+
+
+def test_playbooks(fluid):
+    """The published client: tasks, their order, the text of the seed's own example; the exact statuses."""
+    from virsh_sandbox import VirshSandbox
+    from virsh_sandbox.exceptions import ApiException
+    client = VirshSandbox(MAIN)
+    book = client.ansible_playbooks.create_playbook(name="web", become=True).playbook
+    assert (book.name, book.hosts, book.become) == ("web", "all", True) and len(book.id) == 36
+    first = client.ansible_playbooks.add_playbook_task("web", name="Install nginx", module="apt", params={"name": "nginx", "state": "present"}).task
+    assert (first.position, first.playbook_id, first.module, first.params) == (0, book.id, "apt", {"name": "nginx", "state": "present"})
+    assert client.ansible_playbooks.export_playbook("web").yaml == (
+        "- name: web\n  hosts: all\n  become: true\n  tasks:\n    - apt:\n        name: nginx\n        state: present\n      name: Install nginx\n")
+    second = client.ansible_playbooks.add_playbook_task("web", name="Ping", module="ping").task
+    assert second.position == 1
+    client.ansible_playbooks.reorder_playbook_tasks("web", task_ids=[second.id, first.id])
+    got = client.ansible_playbooks.get_playbook("web")
+    assert [(t.id, t.position) for t in got.tasks] == [(second.id, 0), (first.id, 1)] and got.playbook.id == book.id
+    changed = client.ansible_playbooks.update_playbook_task("web", second.id, name="Pong", params={"data": 1234567}).task
+    assert (changed.name, changed.module, changed.params) == ("Pong", "ping", {"data": 1234567})
+    assert "data: 1234567\n" in client.ansible_playbooks.export_playbook("web").yaml
+    client.ansible_playbooks.delete_playbook_task("web", first.id)
+    client.ansible_playbooks.create_playbook(name="db", hosts="dbs")
+    assert [p.name for p in client.ansible_playbooks.list_playbooks().playbooks] == ["db", "web"], "the newest first"
+    for wrong, status in ((lambda: client.ansible_playbooks.create_playbook(name="web"), 409), (lambda: client.ansible_playbooks.create_playbook(hosts="x"), 400),
+                          (lambda: client.ansible_playbooks.get_playbook("none"), 404), (lambda: client.ansible_playbooks.delete_playbook_task("web", first.id), 404),
+                          (lambda: client.ansible_playbooks.add_playbook_task("none", name="x", module="ping"), 404),
+                          (lambda: client.ansible_playbooks.reorder_playbook_tasks("web", task_ids=[]), 400),
+                          (lambda: client.ansible_playbooks.create_playbook(name="../x"), 400)):
+        with pytest.raises(ApiException) as e:
+            wrong()
+        assert e.value.status == status, e.value
+    assert call("POST", "/v1/ansible/playbooks/web/tasks", {"name": "x", "module": "ping", "params": None})[0] == 201
+    assert call("PATCH", "/api/v1/ansible/playbooks/web/tasks/reorder", {"task_ids": [second.id]})[0] == 400, "each task once"
+    assert call("DELETE", "/v1/ansible/playbooks/db")[0] == 204
+    client.ansible_playbooks.delete_playbook("web")
+    assert call("GET", "/v1/ansible/playbooks")[1] == {"playbooks": [], "total": 0}
+
+
+@pytest.mark.skipif(not os.path.exists("/usr/bin/ansible-playbook") or not os.path.exists("/usr/sbin/sshd"), reason="no ansible or sshd: tools/deps test")
+def test_ansible_jobs(fluid, box):
+    """A job runs without a viewer; its stream is there for late ones, too; a target waits for a person."""
+    from virsh_sandbox import VirshSandbox
+    from virsh_sandbox.exceptions import ApiException
+    client = VirshSandbox(MAIN)
+    ok("POST", "/v1/ansible/playbooks", {"name": "ping"}, 201)
+    ok("POST", "/v1/ansible/playbooks/ping/tasks", {"name": "Say", "module": "shell", "params": {"cmd": "echo x > /root/by-ansible"}}, 201)
+    name = client.sandbox.get_sandbox(box).sandbox.sandbox_name
+    job = client.ansible.create_ansible_job(vm_name=name, playbook="ping.yml")
+    assert job.ws_url == f"/v1/ansible/jobs/{job.job_id}/stream" and len(job.job_id) == 36
+
+    def status(of):
+        return client.ansible.get_ansible_job(of).status
+    wait_for(lambda: status(job.job_id) == "finished", 120)
+    assert run(box, "cat /root/by-ansible")["stdout"] == "x\n"
+    got = client.ansible.get_ansible_job(job.job_id)
+    assert (got.id, got.vm_name, got.playbook, got.check) == (job.job_id, name, "ping", False)
+    for path in (job.ws_url, f"/ws/ansible/jobs/{job.job_id}", f"/api/v1/ansible/jobs/{job.job_id}/stream"):
+        with connect(f"ws://127.0.0.1:8080{path}") as ws:
+            lines = list(ws)
+        assert lines[0].startswith("Running: ansible-playbook ") and lines[-1] == "\nJob finished (rc=0)" and "TASK [Say]" in " ".join(lines)
+    checked = client.ansible.create_ansible_job(vm_name=name, playbook="ping", check=True).job_id
+    with connect(f"ws://127.0.0.1:8080/v1/ansible/jobs/{checked}/stream") as ws:
+        lines = list(ws)
+    assert "--check" in lines[0] and lines[-1] == "\nJob finished (rc=0)" and status(checked) == "finished"
+    fluid.ok("POST", "/holt/v1/targets", {"name": "production", "sandbox": box})
+    waits = client.ansible.create_ansible_job(vm_name=name, playbook="ping.yml").job_id
+    with connect(f"ws://127.0.0.1:8080/v1/ansible/jobs/{waits}/stream") as ws:
+        assert ws.recv().startswith("Running:") and (asked := ws.recv(timeout=90)).startswith("Waiting for the approval ap_")
+        assert status(waits) == "pending"
+        person = fluid.ok("POST", "/holt/v1/tokens", {"name": "cy", "role": "operator", "person": "cy"})["token"]
+        fluid.ok("POST", f"/holt/v1/approvals/{asked.split()[-1]}/deny", {"reason": "no"}, token=person)
+        assert list(ws) == ["Error: no"] and status(waits) == "failed"
+    for wrong, code in ((lambda: client.ansible.create_ansible_job(vm_name=name), 400), (lambda: client.ansible.create_ansible_job(vm_name=name, playbook="other.yml"), 400),
+                        (lambda: client.ansible.create_ansible_job(vm_name="none", playbook="ping.yml"), 404), (lambda: client.ansible.get_ansible_job("none"), 404),
+                        (lambda: client.ansible.stream_ansible_job_output(job.job_id), 400)):
+        with pytest.raises(ApiException) as e:
+            wrong()
+        assert e.value.status == code, e.value
+    fluid.ok("DELETE", "/holt/v1/targets/production")
+    ok("DELETE", "/v1/ansible/playbooks/ping", status=204)
 
 
 # --- the command line ---

@@ -25,7 +25,7 @@ OPEN = {"healthz", "sbx.health", "readyz", "openapi", "login", "hub.ping", "page
         "agentic.live", "agentic.unknown"}
 # The team is one: agents without a tenant see its boards, mail between others excepted. What they cannot do is change what is A's.
 TEAM_SHARED = re.compile(r"^(hub\.)?(agent|agents|capabilities|checkpoint|revocation|project|task(?!_)|tasks|message|approval|proposal|file)")
-SOCKETS = {"fluid.stream", "sbx.stream", "agentic.orchestrate"}  # who asks for no WebSocket is told so first
+SOCKETS = {"fluid.stream", "fluid.job_stream", "sbx.stream", "agentic.orchestrate"}  # who asks for no WebSocket is told so first
 LONG = {"events", "event.list", "hub.events", "agentic.events"}
 
 
@@ -127,7 +127,7 @@ class World:
         boxes = [box["id"], run["sandbox"] if "sandbox" in run else box["id"], *named(f"box-{MARK}"), sbx, f"ses-{MARK}"]
         self.refs = {
             "sandboxes": sorted(set(boxes)), "execs": [run["id"]], "sessions": [session["id"], f"term-{MARK}"], "volumes": [volume["id"], *named(f"vol-{MARK}")],
-            "targets": [target["id"], *named(f"tgt-{MARK}")], "playbooks": [playbook["id"], *named(f"pb-{MARK}")], "rollouts": [rollout["id"]],
+            "targets": [target["id"], *named(f"tgt-{MARK}")], "playbooks": [playbook["id"], *named(f"pb-{MARK}")], "rollouts": [rollout["id"]], "jobs": [rollout["id"]],
             "templates": [template["id"], *named(f"tpl-{MARK}")],
             "images": [image["id"], f"img-{MARK}", f"ta/img-{MARK}"], "secrets": [secret["id"], *named(f"sec-{MARK}")],
             "tokens": [owner], "agents": [agent], "reviewers": [agent], "projects": [project], "tasks": [str(task), work["id"]],
@@ -226,6 +226,8 @@ VALID = {"fluid.start": {}, "fluid.stop": {}, "fluid.run": {"command": "true"}, 
          "fluid.tmux_session_create": {"name": "b", "command": "true"}, "fluid.tmux_pane_create": {"command": "true"}, "fluid.tmux_read": {"pane_id": "no-such"},
          "fluid.tmux_switch": {"pane_id": "no-such"}, "fluid.tmux_send": {"pane_id": "no-such", "key": "Enter"}, "fluid.terminal_create": {"sandbox_id": "no-such"},
          "fluid.command": {"command": "ls"}, "fluid.file_copy": {"source": "/etc/hostname", "destination": "/tmp/h"}, "fluid.audit_query": {},
+         "fluid.job_create": {"vm_name": "no-such", "playbook": "no-such"}, "fluid.book_create": {"name": "b"}, "fluid.book_task_add": {"name": "b", "module": "ping"},
+         "fluid.book_task_change": {"name": "b"}, "fluid.book_reorder": {"task_ids": ["no-such"]},
          "fluid.plan_create": {"steps": ["b"]}, "fluid.plan_update": {"plan_id": "no-such", "status": "active"}, "fluid.plan_advance": {}, "fluid.plan_abort": {},
          **{f"fluid.file_{what}": {"path": "/tmp/f", "content": "b", "old_text": "b"} for what in ("read", "write", "edit", "delete", "list", "exists", "hash")}}
 IN_BOX = [name for name in VALID if name.startswith("fluid.file_") or name in ("fluid.command", "fluid.tmux_session_create", "fluid.tmux_pane_create", "fluid.terminal_create")]

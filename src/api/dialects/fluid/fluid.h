@@ -111,6 +111,23 @@ extern const struct fluid_form fluid_snapshot_form, fluid_restore_form;
 void fluid_stream(struct request *r);
 void fluid_streams_tick(struct api *a);
 
+/* --- playbooks and jobs (playbook.c, ansible.c) --- */
+
+void fluid_books(struct request *r);
+void fluid_book_create(struct request *r);
+void fluid_book(struct request *r);
+void fluid_book_export(struct request *r);
+void fluid_book_delete(struct request *r);
+void fluid_book_task_add(struct request *r);
+void fluid_book_task_change(struct request *r);
+void fluid_book_task_delete(struct request *r);
+void fluid_book_reorder(struct request *r);
+void fluid_job_create(struct request *r);
+void fluid_job(struct request *r);
+void fluid_job_stream(struct request *r);
+extern const struct fluid_form fluid_book_form, fluid_book_task_form, fluid_book_change_form,
+    fluid_book_order_form, fluid_job_form;
+
 /* --- SSH certificates (access.c) --- */
 
 void fluid_access_request(struct request *r);
