@@ -12,6 +12,7 @@
 #include "api/relay.h"
 #include "api/rpc.h"
 #include "api/share/event_stream.h"
+#include "api/share/meter.h"
 #include "api/share/revocable_stream.h"
 #include "api/share/ssh_door.h"
 #include "api/team/approval_wait.h"
@@ -446,6 +447,7 @@ struct api *api_free(struct api *a)
     previews_free(a->previews);
     oidc_free(a->oidc);
     ssh_doors_free(a->ssh);
+    meter_free(a);
     health_free(a->health);
     dial_tls_free(a->registry_tls);
     router_free(a->router);
@@ -477,6 +479,7 @@ void api_tick(struct api *a)
     webhooks_tick(a);
     prompts_tick(a->prompts);
     ssh_doors_tick(a->ssh);
+    meter_tick(a);
     dialects_tick(a);
     health_changed(a->health);
 }
@@ -492,4 +495,5 @@ void api_end_streams(struct api *a)
     webhooks_stop(a);
     oidc_stop(a->oidc);
     ssh_doors_end(a->ssh);
+    meter_stop(a);
 }

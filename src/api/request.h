@@ -59,6 +59,7 @@ struct api {
     struct webhooks *webhooks;     /* api/team/webhooks.h */
     struct gates *gates;           /* api/team/gates.h */
     struct approval_waits *approval_waits; /* approval_wait.c; NULL: none yet */
+    struct meter *meter;                   /* api/share/meter.h; NULL: not used yet */
     struct map team_heard;                 /* by agent: time of its last action, in ms */
     int64_t started_ms;                    /* wall clock */
     int64_t started_mono_ms;

@@ -56,36 +56,52 @@ static void add_cpu(const struct top *t, const char *id, json_t *row, int64_t no
     json_object_set_new(row, "cpu", json_string(text));
 }
 
-static int add_row(struct top *t, const json_t *sandbox, json_t *rows, json_t *seen, struct err *e)
+/* A sandbox without a row has ended meanwhile. */
+static void add_row(const struct top *t, const json_t *sandbox, const json_t *stats, json_t *rows,
+                    json_t *seen, int64_t now_ms)
 {
     const char *id = args_str(sandbox, "id");
-    AUTO(json_decref) json_t *args = json_pack("{s:s}", "id", id ? id : ""), *row = NULL;
+    json_t *row = id ? json_object_get(stats, id) : NULL;
 
-    if (!id)
-        return 0;
-    if (ask(t->cli, "sandbox.stats", args, &row, e) < 0)
-        return e->code == ERR_NOT_FOUND || e->code == ERR_CONFLICT ? 0 : -1; /* removed meanwhile */
-    json_object_set_new(row, "id", json_string(id));
+    if (!row)
+        return;
     json_object_set(row, "name", json_object_get(sandbox, "name"));
-    add_cpu(t, id, row, clock_mono_ms());
+    add_cpu(t, id, row, now_ms);
     json_object_set(seen, id, json_object_get(row, "cpu_us"));
     json_array_append(rows, row);
+}
+
+/* {id: its stats} of all that run. */
+static int ask_stats(const struct top *t, json_t **ret, struct err *e)
+{
+    AUTO(json_decref) json_t *args = json_object(), *reply = NULL, *by_id = json_object();
+    const json_t *all;
+    json_t *one;
+    size_t at;
+
+    if (ask(t->cli, "sandbox.stats_list", args, &reply, e) < 0)
+        return -1;
+    all = json_object_get(reply, "stats");
+    json_array_foreach(all, at, one)
+        json_object_set(by_id, args_str(one, "id") ? args_str(one, "id") : "", one);
+    *ret = TAKE(by_id);
     return 0;
 }
 
 static int one_round(struct top *t, json_t **ret, struct err *e)
 {
     AUTO(json_decref) json_t *asked = json_pack("{s:s,s:i}", "state", "running", "limit", MOST);
-    AUTO(json_decref) json_t *list = NULL, *rows = json_array(), *seen = json_object();
+    AUTO(json_decref)
+    json_t *list = NULL, *stats = NULL, *rows = json_array(), *seen = json_object();
     const json_t *all;
-    int64_t at_ms = clock_mono_ms();
+    int64_t at_ms;
 
-    if (ask(t->cli, "sandbox.list", asked, &list, e) < 0)
+    if (ask(t->cli, "sandbox.list", asked, &list, e) < 0 || ask_stats(t, &stats, e) < 0)
         return -1;
+    at_ms = clock_mono_ms();
     all = json_object_get(list, "sandboxes");
     for (size_t i = 0; i < json_array_size(all); i++)
-        if (add_row(t, json_array_get(all, i), rows, seen, e) < 0)
-            return -1;
+        add_row(t, json_array_get(all, i), stats, rows, seen, at_ms);
     json_decref(t->before);
     t->before = TAKE(seen);
     t->before_ms = at_ms;

@@ -63,7 +63,8 @@ static void set_hostname(struct str name)
 {
     AUTO(buf_done) struct buf hosts = {0};
 
-    (void)sethostname(name.p, name.n);
+    if (sethostname(name.p, name.n) < 0)
+        complain("the host name", errno);
     write_text("/etc/hostname", 0644, name, STR("\n"));
     buf_printf(&hosts,
                "127.0.0.1 localhost\n127.0.1.1 " STR_FMT "\n" SPAWN_HUB_ADDRESS " " SPAWN_HUB_NAME

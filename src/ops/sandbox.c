@@ -298,3 +298,29 @@ const struct op op_sandbox_stats = {
     .out_count = ARRAY_LEN(stats_reply),
     .schema = "SandboxStats",
 };
+
+static const struct op_field stats_list_fields[] = {
+    FIELD(struct sandbox_stats_list_in, follow, OP_BOOL, .preset = "false", .example = "true",
+          .text = "Stream them, every two seconds."),
+};
+const struct op op_sandbox_stats_list = {
+    .name = "sandbox.stats_list",
+    .group = "sandbox",
+    .text =
+        "List or follow the resource use of all running sandboxes.\nWith follow=true or "
+        "'Accept: text/event-stream' the reply is a stream of server-sent events 'stats': "
+        "{\"at\": TIME, \"all\": BOOL, \"stats\": […]}. The first has all sandboxes, each later "
+        "one those whose use has changed.",
+    .method = "GET",
+    .path = "/holt/v1/stats",
+    .perm = PERM_SANDBOX_READ,
+    .in = stats_list_fields,
+    .in_count = ARRAY_LEN(stats_list_fields),
+    .in_size = sizeof(struct sandbox_stats_list_in),
+    .reply = OP_REPLY_LIST,
+    .out = stats_reply,
+    .out_count = ARRAY_LEN(stats_reply),
+    .schema = "SandboxStats",
+    .items = "stats",
+    .streams = true,
+};

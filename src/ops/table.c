@@ -58,6 +58,7 @@ const struct op *const op_table[] = {
     &op_sandbox_pause,
     &op_sandbox_resume,
     &op_sandbox_stats,
+    &op_sandbox_stats_list,
     &op_sandbox_logs,
     &op_run,
     &op_run_attach,

@@ -47,6 +47,7 @@ MAY = {
     "POST /holt/v1/sandboxes/{id}/resume": "agent operator admin",
     "POST /holt/v1/sandboxes/{id}/reprovision": "agent operator admin",
     "GET /holt/v1/sandboxes/{id}/stats": "observer agent operator admin",
+    "GET /holt/v1/stats": "observer agent operator admin",
     "GET /holt/v1/sandboxes/{id}/logs": "agent operator admin",
     "POST /holt/v1/run": "agent operator admin",
     "GET /holt/v1/run": "agent operator admin",

@@ -32,6 +32,7 @@ static const struct {
     {"sandbox.list",    "ogpa"},
     {"sandbox.get",     "ogpa"},
     {"sandbox.stats",   "ogpa"},
+    {"sandbox.stats_list", "ogpa"},
     {"sandbox.logs",    "gpa"},
     {"exec.list",       "ogpa"},
     {"exec.get",        "ogpa"},

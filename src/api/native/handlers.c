@@ -61,6 +61,7 @@ const struct op_handler op_handlers[] = {
     {&op_sandbox_pause,     sandbox_pause_run},
     {&op_sandbox_resume,    sandbox_resume_run},
     {&op_sandbox_stats,     sandbox_stats_run},
+    {&op_sandbox_stats_list, sandbox_stats_list_run},
     {&op_sandbox_logs,      sandbox_logs_run},
     {&op_run,               run_run},
     {&op_run_attach,        run_attach_run},

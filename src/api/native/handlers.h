@@ -106,6 +106,7 @@ void sandbox_reprovision_run(struct request *r);
 void sandbox_pause_run(struct request *r);
 void sandbox_resume_run(struct request *r);
 void sandbox_stats_run(struct request *r);
+void sandbox_stats_list_run(struct request *r);
 void sandbox_logs_run(struct request *r);
 void run_run(struct request *r);
 void run_attach_run(struct request *r);

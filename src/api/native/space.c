@@ -236,6 +236,10 @@ static void df_measured(void *arg, const struct driver_stats *s, const struct er
 {
     struct df *d = arg;
 
+    if (e->code == ERR_CANCELLED) { /* the sandboxes are being closed: none may be looked up */
+        df_reply(d, e);
+        return;
+    }
     if (e->code == ERR_NONE) {
         d->sandboxes.count++;
         d->sandboxes.bytes += s->disk_bytes;

@@ -1,7 +1,9 @@
-/* stats: resource use of a sandbox. */
+/* stats: resource use of one sandbox, and of all. */
 #include "api/native/handlers.h"
+#include "api/share/meter.h"
 #include "api/share/sandbox.h"
 #include "base/mem.h"
+#include "ops/sandbox.h"
 
 struct stats_job {
     struct waiter waiter;
@@ -22,15 +24,7 @@ static void stats_measured(void *arg, const struct driver_stats *s, const struct
     }
     w = request_json(r);
     jw_object(&w);
-    jw_kc(&w, "id", j->id);
-    jw_kint(&w, "memory_bytes", s->memory_bytes);
-    jw_kint(&w, "memory_peak_bytes", s->memory_peak_bytes);
-    jw_kint(&w, "cpu_us", s->cpu_us);
-    jw_kint(&w, "pids", s->pids);
-    jw_kint(&w, "oom_kills", s->oom_kills);
-    jw_kint(&w, "disk_bytes", s->disk_bytes);
-    jw_kint(&w, "net_rx_bytes", s->net_rx_bytes);
-    jw_kint(&w, "net_tx_bytes", s->net_tx_bytes);
+    meter_write_stats(&w, j->id, s);
     jw_object_end(&w);
     request_send_json(r, 0);
 }
@@ -49,4 +43,15 @@ void sandbox_stats_run(struct request *r)
     (void)snprintf(j->id, sizeof j->id, "%s", i.id);
     request_wait(r, &j->waiter);
     sandbox_stats(s, stats_measured, j);
+}
+
+void sandbox_stats_list_run(struct request *r)
+{
+    const struct sandbox_stats_list_in *in = r->in;
+    bool head = str_eq_c(xchg_req(r->x)->method, "HEAD");
+
+    if (!head && (in->follow || accept_prefers(r->x, "text/event-stream")))
+        meter_stream(r);
+    else
+        meter_reply(r);
 }
