@@ -130,6 +130,16 @@ def test_self_lists_its_permissions(holtd):
 class TestPages:
     pytestmark = needs_browser
 
+    def test_what_instances_use_is_followed_by_one_stream(self, holtd):
+        for body in ({"name": "idle-one", "memory_bytes": 64 << 20}, {"name": "busy-one"}):
+            holtd.ok("POST", f"{API}/sandboxes", body)
+        holtd.ok("POST", f"{API}/sandboxes/busy-one/execs", {"command": "while :; do :; done", "background": True})
+        said = show("load", login=link(holtd), busy="busy-one", idle="idle-one")
+        assert set(said["asked"]) == {f"{API}/stats?follow=true"} and len(said["asked"]) <= 2, said
+        assert "of 64 MiB" in said["idle"] and said["named"] == "sandbox/busy-one"
+        for name in ("busy-one", "idle-one"):
+            holtd.ok("DELETE", f"{API}/sandboxes/{name}")
+
     def test_the_walk_from_create_to_output(self, holtd):
         got = show("walk", login=link(holtd), name="walker", runtime=holtd.ok("GET", f"{API}/info").get("runtime", "native"))
         assert "[a-z0-9-]+" in got["rule"] and got["refused"], "the rule is shown while typing"

@@ -41,6 +41,11 @@ export const text = {
     gone: (id: string) => `There is no instance ${id}: it may have been deleted.`,
     tabs: { terminal: "Terminal", commands: "Commands", files: "Files", network: "Network", snapshots: "Snapshots", stats: "Stats", events: "Events", overview: "Overview" },
   },
+  stats: {
+    cpu: "CPU", memory: "Memory", processes: "Processes", disk: "Disk", all: "All instances", columns: ["Name", "State", "CPU", "Memory", "Image", "Network", "Commands", "Agent", "Created"],
+    more: (peak: string, kills: number, received: string, sent: string) => `Peak memory ${peak} · out-of-memory kills ${kills} · received ${received} · sent ${sent}`,
+    ofLimit: (used: string, limit: string) => `${used} of ${limit}`,
+  },
   terminal: {
     start: "Start a shell", running: "Running terminals", none: "No terminal runs here.", observer: "You are watching.", controller: "You are typing.", take: "Take control", leave: "Watch only",
     resync: "⟳ Resync", ended: (code: string) => `The command has ended: ${code}`, lost: "Connection lost. Trying again…", back: "Reconnected, nothing lost.", gap: (bytes: number) => `${bytes} bytes are no longer kept.`,

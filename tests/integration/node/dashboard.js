@@ -59,6 +59,29 @@ const scenarios = {
     say({ rule, refused, badge, ms: Date.now() - began, problems });
   },
 
+  // What instances use: one stream, no polling; names instead of ids in the log.
+  async load() {
+    const page = await open(plan.login);
+    const asked = [];
+    page.on('request', (r) => /\/stats/.test(r.url()) && asked.push(new URL(r.url()).pathname + new URL(r.url()).search));
+    await go(page, 'instances');
+    const busy = page.locator('.fixed-row', { hasText: plan.busy });
+    await page.waitForFunction((name) => {
+      const cells = [...document.querySelectorAll('.fixed-row')].find((r) => r.textContent.includes(name))?.querySelectorAll('td.number');
+      return cells && parseInt(cells[0].textContent, 10) > 20;
+    }, plan.busy);
+    const idle = await page.locator('.fixed-row', { hasText: plan.idle }).locator('td.number').nth(1).innerText();
+    await go(page, 'now');
+    await page.waitForFunction(() => {
+      const figures = [...document.querySelectorAll('.line figcaption')];
+      return figures.length === 2 && parseInt(figures[0].querySelector('strong').textContent, 10) > 20;
+    });
+    const named = await page.locator('.events a', { hasText: plan.busy }).first().innerText();
+    await go(page, 'board');
+    await page.waitForTimeout(50);
+    say({ asked, idle, named, problems });
+  },
+
   async life() {
     const page = await open(plan.login);
     const box = row(page, plan.name);

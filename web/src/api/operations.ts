@@ -25,7 +25,7 @@ export const operations: Record<keyof Operations, readonly [string, string, stri
   sandboxRestart: ["POST", "/holt/v1/sandboxes/{id}/restart", "sandbox.write"],
   sandboxPause: ["POST", "/holt/v1/sandboxes/{id}/pause", "sandbox.write"],
   sandboxResume: ["POST", "/holt/v1/sandboxes/{id}/resume", "sandbox.write"],
-  sandboxStats: ["GET", "/holt/v1/sandboxes/{id}/stats", "sandbox.read"],
+  sandboxStatsList: ["GET", "/holt/v1/stats", "sandbox.read"],
   run: ["POST", "/holt/v1/run", "sandbox.write"],
   execCreate: ["POST", "/holt/v1/sandboxes/{id}/execs", "sandbox.write"],
   execList: ["GET", "/holt/v1/sandboxes/{id}/execs", "sandbox.read"],

@@ -12,6 +12,11 @@ export function size(bytes: number | null | undefined): string {
   return `${unit === 0 ? n : n.toFixed(n < 10 ? 1 : 0)} ${UNITS[unit]}`;
 }
 
+/** Of one processor: 0.5 is 50 %. */
+export function percent(part: number): string {
+  return `${(part * 100).toFixed(0)} %`;
+}
+
 const STEPS: [number, Intl.RelativeTimeFormatUnit][] = [[60, "second"], [3600, "minute"], [86400, "hour"], [Infinity, "day"]];
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "narrow" });
 

@@ -5,7 +5,9 @@ import { useEffect, useRef, useState } from "preact/hooks";
 const ROW = 36; // pixels, as .fixed-row has it
 const SPARE = 10;
 
-export function VirtualRows<T>({ head, rows, row }: { head: readonly string[]; rows: readonly T[]; row: (item: T) => ComponentChildren }) {
+export function VirtualRows<T>({ head, numbers = [], rows, row }: {
+  head: readonly string[]; /** The columns of numbers: aligned at the right. */ numbers?: readonly string[]; rows: readonly T[]; row: (item: T) => ComponentChildren;
+}) {
   const box = useRef<HTMLDivElement>(null);
   const [range, setRange] = useState({ first: 0, last: 60 });
   useEffect(() => {
@@ -25,7 +27,7 @@ export function VirtualRows<T>({ head, rows, row }: { head: readonly string[]; r
   return (
     <div class="scroll" ref={box} tabIndex={0} role="region" aria-label={head.filter(Boolean).join(", ")}>
       <table aria-rowcount={rows.length}>
-        <thead><tr>{head.map((h) => <th key={h} scope="col">{h}</th>)}</tr></thead>
+        <thead><tr>{head.map((h) => <th key={h} scope="col" class={numbers.includes(h) ? "number" : undefined}>{h}</th>)}</tr></thead>
         <tbody>
           {first > 0 && <tr aria-hidden="true"><td colSpan={head.length} style={{ height: `${first * ROW}px` }} /></tr>}
           {rows.slice(first, last).map(row)}

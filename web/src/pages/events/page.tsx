@@ -5,6 +5,7 @@ import type { Event } from "../../api/types";
 import { may } from "../../live/session";
 import { recent } from "../../live/store";
 import { act, notify } from "../../parts/notices";
+import { Ref } from "../../parts/ref";
 import { Dialog, Empty, Time } from "../../parts/ui";
 import { place, setQuery } from "../../router";
 import { text } from "../../text";
@@ -23,7 +24,7 @@ async function verify(): Promise<void> {
 function Detail({ of: e, onClose }: { of: Event; onClose: () => void }) {
   return (
     <Dialog title={`${e.type} · ${e.seq}`} onClose={onClose}>
-      <p><Time at={e.time} /> · <code>{e.object}</code> · {e.actor}</p>
+      <p><Time at={e.time} /> · <code>{e.object}</code> · <Ref to={e.actor} /></p>
       <pre class="json">{JSON.stringify(e.data, null, 2)}</pre>
       <p class="dim">{e.hash}</p>
     </Dialog>
@@ -59,7 +60,7 @@ export function EventsPage() {
           {rows.map((e) => (
             <tr key={e.seq}>
               <td class="number">{e.seq}</td><td><Time at={e.time} /></td>
-              <td><button class="quiet" onClick={() => show(e)}><code>{e.type}</code></button></td><td><code>{e.object}</code></td><td>{e.actor}</td>
+              <td><button class="quiet" onClick={() => show(e)}><code>{e.type}</code></button></td><td><Ref to={e.object} /></td><td><Ref to={e.actor} /></td>
             </tr>
           ))}
         </tbody>

@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { call, type ApiError } from "../../api/client";
 import type { Event, Sandbox } from "../../api/types";
 import { recent } from "../../live/store";
+import { Ref } from "../../parts/ref";
 import { Loaded, Time } from "../../parts/ui";
 import { text } from "../../text";
 
@@ -15,7 +16,7 @@ export function InstanceEvents({ of: s }: { of: Sandbox }) {
   const fresh = recent.value.filter((e) => e.object === `sandbox/${s.id}` && e.seq > (old?.[0]?.seq ?? 0));
   return (
     <Loaded items={old && [...fresh, ...old]} error={error} empty={text.common.none}>
-      {(items) => <table class="events"><tbody>{items.map((e) => <tr key={e.seq}><td><Time at={e.time} /></td><td><code>{e.type}</code></td><td>{e.actor}</td></tr>)}</tbody></table>}
+      {(items) => <table class="events"><tbody>{items.map((e) => <tr key={e.seq}><td><Time at={e.time} /></td><td><code>{e.type}</code></td><td><Ref to={e.actor} /></td></tr>)}</tbody></table>}
     </Loaded>
   );
 }

@@ -2,9 +2,11 @@
 import { useState } from "preact/hooks";
 import { call } from "../../api/client";
 import type { Sandbox } from "../../api/types";
+import { samples, useMeter } from "../../live/meter";
 import { may } from "../../live/session";
 import { sandboxes } from "../../live/store";
-import { size } from "../../parts/format";
+import { Spark } from "../../parts/chart";
+import { percent, size } from "../../parts/format";
 import { act } from "../../parts/notices";
 import { Confirm, Loaded, RuntimeBadge, State, Time } from "../../parts/ui";
 import { VirtualRows } from "../../parts/virtual";
@@ -13,15 +15,36 @@ import { text } from "../../text";
 import { nameOf } from "./actions";
 import { matchesFilter, sortedInstances } from "./sidebar";
 
+const SLOTS = 60;
+const WHOLE_CPU = 1;
+
+/** Two cells: processors and memory, now and in the last two minutes. */
+function Use({ of: s }: { of: Sandbox }) {
+  const mine = samples.value.get(s.id) ?? [];
+  const last = mine.at(-1);
+  const limit = s.limits["memory_bytes"] as number | null;
+  if (!last) return <><td class="number">–</td><td class="number">{limit ? text.stats.ofLimit("–", size(limit)) : "–"}</td></>;
+  const memory = size(last.stats.memory_bytes);
+  return (
+    <>
+      <td class="number"><Spark label={`${text.stats.cpu} ${percent(last.cpus)}`} slots={SLOTS} floor={WHOLE_CPU} values={mine.map((x) => x.cpus)} />{percent(last.cpus)}</td>
+      <td class="number">
+        <Spark label={`${text.stats.memory} ${memory}`} slots={SLOTS} floor={limit ?? 0} values={mine.map((x) => x.stats.memory_bytes)} />
+        {limit ? text.stats.ofLimit(memory, size(limit)) : memory}
+      </td>
+    </>
+  );
+}
+
 function Row({ of: s, chosen, choose }: { of: Sandbox; chosen: boolean; choose: (on: boolean) => void }) {
   return (
     <tr key={s.id} class="fixed-row">
       <td><input type="checkbox" checked={chosen} aria-label={nameOf(s)} onChange={(e) => choose(e.currentTarget.checked)} /></td>
       <td><RuntimeBadge of={s.runtime} /> <a href={link("instances", s.id)}>{nameOf(s)}</a></td>
       <td><State of={s.state} /></td>
+      <Use of={s} />
       <td>{s.image}</td>
       <td>{String(s.network["mode"] ?? "")}</td>
-      <td class="number">{size(s.limits["memory_bytes"] as number | null)}</td>
       <td class="number">{s.execs_live}</td>
       <td>{s.agent ?? ""}</td>
       <td><Time at={s.created_at} /></td>
@@ -29,7 +52,8 @@ function Row({ of: s, chosen, choose }: { of: Sandbox; chosen: boolean; choose: 
   );
 }
 
-const COLUMNS = ["", text.instance.name, "State", text.instance.image, text.instance.network, text.instance.memory, "Commands", "Agent", "Created"];
+const COLUMNS = ["", ...text.stats.columns];
+const NUMBERS = [text.stats.cpu, text.stats.memory, "Commands"];
 
 function Bulk({ ids, done }: { ids: readonly string[]; done: () => void }) {
   const [asking, ask] = useState(false);
@@ -46,6 +70,7 @@ function Bulk({ ids, done }: { ids: readonly string[]; done: () => void }) {
 }
 
 export function InstancesPage() {
+  useMeter();
   const filter = place.value.query.get("q") ?? "";
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const items = sortedInstances()?.filter((s) => matchesFilter(s, filter));
@@ -63,7 +88,7 @@ export function InstancesPage() {
         {chosen.size > 0 && may("sandboxStop") && <Bulk ids={[...chosen]} done={() => setChosen(new Set())} />}
       </header>
       <Loaded items={items} error={sandboxes.error.value} empty={filter ? text.instance.noMatch : text.now.empty}>
-        {(rows) => <VirtualRows head={COLUMNS} rows={rows} row={(s) => <Row of={s} chosen={chosen.has(s.id)} choose={(on) => choose(s.id, on)} />} />}
+        {(rows) => <VirtualRows head={COLUMNS} numbers={NUMBERS} rows={rows} row={(s) => <Row of={s} chosen={chosen.has(s.id)} choose={(on) => choose(s.id, on)} />} />}
       </Loaded>
     </>
   );

@@ -1,6 +1,10 @@
 // The first page: what needs a person, then what runs.
 import { agents, approvals, info, need, recent, sandboxes } from "../../live/store";
+import { totals, useMeter } from "../../live/meter";
 import { may } from "../../live/session";
+import { Line } from "../../parts/chart";
+import { percent, size } from "../../parts/format";
+import { Ref } from "../../parts/ref";
 import { CopyText, Empty, Loading, State, Time } from "../../parts/ui";
 import { link } from "../../router";
 import { text } from "../../text";
@@ -20,6 +24,20 @@ function Counts() {
     [text.now.counts.agents, online, link("agents")],
   ];
   return <ul class="counts">{rows.map(([label, n, href]) => <li key={label}><a href={href}><strong>{n}</strong> {label}</a></li>)}</ul>;
+}
+
+const SLOTS = 450; // a quarter of an hour, as far as the page was open
+
+function Load() {
+  useMeter();
+  const seen = totals.value;
+  if (!seen.length) return null;
+  return (
+    <div class="lines">
+      <Line label={`${text.stats.all}: ${text.stats.cpu}`} slots={SLOTS} values={seen.map((t) => t.cpus)} show={percent} />
+      <Line label={`${text.stats.all}: ${text.stats.memory}`} slots={SLOTS} values={seen.map((t) => t.memory)} show={size} />
+    </div>
+  );
 }
 
 function Needs() {
@@ -54,7 +72,7 @@ export function EventRows({ limit }: { limit: number }) {
     <table class="events">
       <tbody>
         {recent.value.slice(0, limit).map((e) => (
-          <tr key={e.seq}><td><Time at={e.time} /></td><td><code>{e.type}</code></td><td><code>{e.object}</code></td><td>{e.actor}</td></tr>
+          <tr key={e.seq}><td><Time at={e.time} /></td><td><code>{e.type}</code></td><td><Ref to={e.object} /></td><td><Ref to={e.actor} /></td></tr>
         ))}
       </tbody>
     </table>
@@ -70,7 +88,7 @@ export function NowPage() {
     <>
       <h1>{text.now.title}</h1>
       <section aria-labelledby="needs"><h2 id="needs">{text.now.needs}</h2><Needs /></section>
-      <section aria-labelledby="runs"><h2 id="runs">{text.now.runs}</h2>{boxes.size ? <Counts /> : <FirstSteps />}</section>
+      <section aria-labelledby="runs"><h2 id="runs">{text.now.runs}</h2>{boxes.size ? <><Counts /><Load /></> : <FirstSteps />}</section>
       <section aria-labelledby="newest"><h2 id="newest">{text.now.newest}</h2><EventRows limit={15} /></section>
       {info.value?.store_error && <p class="problem" role="alert">{info.value.store_error}</p>}
       {info.value && <p class="dim">holtd {info.value.version} · {info.value.store} · <State of="live" /> since <Time at={info.value.started_at} /></p>}
