@@ -67,6 +67,9 @@ struct config { /* each member is one row in settings.c; texts are owned */
     char *agentshare;            /* "": STATE/agentshare */
     int64_t remote_heartbeat_ms; /* agents on machines that are not ours */
     char *remote_secrets;        /* "": STATE/secrets */
+    /* where playbooks are published to; publish_url "": nowhere */
+    char *publish_url, *publish_branch, *publish_user, *publish_secret, *publish_author;
+    char *publish_email;
     int64_t tasks_running, tasks_per_user, tasks_max, tasks_keep_ms;
     /* limits for agents: core/sandbox/ceiling.h */
     int64_t agent_memory, agent_memory_max, agent_cpu, agent_cpu_max, agent_pids, agent_pids_max;

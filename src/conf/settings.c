@@ -36,6 +36,11 @@ char *conf_default_state(void)
     return xasprintf("%s/.local/state/holt", home && home[0] == '/' ? home : "/tmp");
 }
 
+static const struct setting_alias publish_url_alias[] = {{"GITOPS_REPO_URL"}, {NULL}};
+static const struct setting_alias publish_branch_alias[] = {{"GITOPS_BRANCH"}, {NULL}};
+static const struct setting_alias publish_author_alias[] = {{"GIT_AUTHOR_NAME"}, {NULL}};
+static const struct setting_alias publish_email_alias[] = {{"GIT_AUTHOR_EMAIL"}, {NULL}};
+
 static int check_db(const char *value, struct err *e)
 {
     static const char *const schemes[] = {"sqlite:", "postgres://", "postgresql://"};
@@ -86,6 +91,27 @@ static int check_issuer(const char *value, struct err *e)
             return 0;
     }
     return err_set(e, ERR_INVALID, 0, "it must be https, or http on loopback");
+}
+
+static int check_remote(const char *value, struct err *e)
+{
+    const char *host = strstr(value, "://");
+
+    if (value[0] == '\0')
+        return 0;
+    if ((strncmp(value, "https://", 8) != 0 && strncmp(value, "http://", 7) != 0) || !host[3] ||
+        strchr("/:@", host[3]) || strpbrk(value, "@ \t\n"))
+        return err_set(e, ERR_INVALID, 0, "it must be https://HOST/PATH, without a user");
+    return 0;
+}
+
+static int check_branch(const char *value, struct err *e)
+{
+    if (value[0] == '-' || strstr(value, "..") ||
+        strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-") !=
+            strlen(value))
+        return err_set(e, ERR_INVALID, 0, "it must be a branch of letters, digits and ._/-");
+    return 0;
 }
 
 static int check_oidc_role(const char *value, struct err *e)
@@ -450,6 +476,19 @@ static const struct setting own_rows[] = {
          .text = "Directory of agent-hashes.json, the hashes of the secrets of agents on other machines; read again on "
                  "SIGHUP. Default: 'secrets' in the state directory."),
      .check = setting_check_path},
+    {ROW(publish_url, OP_STR, .preset = "", .max = 1000, .example = "https://git.example.com/ops/playbooks.git",
+         .text = "Git remote that playbooks are published to (docs/playbooks.md): https, or http. Empty: none."),
+     .check = check_remote, .alias = publish_url_alias, .reload = true},
+    {ROW(publish_branch, OP_STR, .preset = "main", .min = 1, .max = 200,
+         .text = "Branch of publish_url that the branches of publications begin from."), .check = check_branch,
+     .alias = publish_branch_alias, .reload = true},
+    {ROW(publish_user, OP_STR, .preset = "git", .min = 1, .max = 200, .text = "User name at publish_url."), .reload = true},
+    {ROW(publish_secret, OP_STR, .preset = "", .max = 255,
+         .text = "Name of the secret (docs/secrets.md) that is the password at publish_url. Empty: no password."), .reload = true},
+    {ROW(publish_author, OP_STR, .preset = "holt", .min = 1, .max = 200, .text = "Author of publications."),
+     .alias = publish_author_alias, .reload = true},
+    {ROW(publish_email, OP_STR, .preset = "holt@localhost", .min = 1, .max = 200, .text = "Address of that author."),
+     .alias = publish_email_alias, .reload = true},
     {ROW(agent_memory, OP_SIZE, .preset = "1g", .max = 1LL << 50,
          .text = "Memory limit of an agent's sandbox that requests none; 0: agent_memory_max."), .reload = true},
     {ROW(agent_memory_max, OP_SIZE, .preset = "8g", .max = 1LL << 50,

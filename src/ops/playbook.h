@@ -45,6 +45,10 @@ struct playbook_apply_in {
     struct str id, to, note;
     bool check;
 };
+struct playbook_publish_in {
+    struct str id, branch, message;
+    struct op_list reviewers;
+};
 struct rollout_list_in {
     struct str state, cursor;
     int64_t limit;
@@ -69,6 +73,6 @@ extern const struct op op_target_create, op_target_list, op_target_get, op_targe
     op_target_remove;
 extern const struct op op_playbook_create, op_playbook_list, op_playbook_get, op_playbook_export,
     op_playbook_remove, op_playbook_task_add, op_playbook_task_change, op_playbook_task_remove,
-    op_playbook_reorder, op_playbook_apply;
+    op_playbook_reorder, op_playbook_apply, op_playbook_publish;
 extern const struct op op_rollout_list, op_rollout_get, op_rollout_logs, op_rollout_cancel,
     op_rollout_rollback;

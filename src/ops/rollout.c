@@ -52,6 +52,28 @@ const struct op op_playbook_apply = {
     IN(playbook_apply_fields, struct playbook_apply_in), ROLLOUT_OUT, .status = 202,
 };
 
+static const struct op_field playbook_publish_fields[] = {
+    FIELD(struct playbook_publish_in, id, OP_STR, .required = true, .positional = true, .min = 1, .max = 255, .example = "nginx",
+          .text = "The playbook's id or name; another's: OWNER/NAME."),
+    FIELD(struct playbook_publish_in, branch, OP_STR, .min = 1, .max = 100, .example = "fix-tls",
+          .text = "The branch is 'holt/' and this; the playbook's name if absent."),
+    FIELD(struct playbook_publish_in, message, OP_STR, .max = 4096, .example = "Renew the certificate", .text = "Of the commit."),
+    FIELD(struct playbook_publish_in, reviewers, OP_LIST, .max = 32, .example = "ann", .text = "Who should look at it; named in the message."),
+};
+static const struct op_field playbook_publish_reply[] = {
+    REPLY("remote", OP_STR, "Where it was pushed to.", .example = "https://git.example.com/ops/playbooks.git"),
+    REPLY("branch", OP_STR, "The branch.", .example = "holt/nginx"),
+    REPLY("path", OP_STR, "The file in the repository.", .example = "playbooks/nginx.yml"),
+    REPLY("commit", OP_STR, "The commit that the branch is at.", .example = "5a1f0c7e1b7e0c3b0f5e4d2c1b0a99887766554433"),
+    REPLY("changed", OP_BOOL, "False if the branch had this playbook already.", .example = "true"),
+};
+const struct op op_playbook_publish = {
+    .name = "playbook.publish", .group = "playbook",
+    .text = "Commit a playbook and push it to the git remote of the setting 'publish_url', on a branch of its own.",
+    .method = "POST", .path = "/holt/v1/playbooks/{id}/publish", .verb = "playbook publish", .perm = PERM_SANDBOX_WRITE,
+    IN(playbook_publish_fields, struct playbook_publish_in), OUT(playbook_publish_reply, "Publication"),
+};
+
 static const struct op_field rollout_list_fields[] = {
     FIELD(struct rollout_list_in, state, OP_STR, .max = 32, .example = "waiting", .text = "Only those in this state."),
     FIELD(struct rollout_list_in, limit, OP_INT, .min = 1, .max = 1000, .preset = "100", .example = "20", .text = "At most this many in one page."),

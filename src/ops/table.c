@@ -156,6 +156,7 @@ const struct op *const op_table[] = {
     &op_playbook_task_remove,
     &op_playbook_reorder,
     &op_playbook_apply,
+    &op_playbook_publish,
     &op_rollout_list,
     &op_rollout_get,
     &op_rollout_logs,

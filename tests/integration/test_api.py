@@ -108,6 +108,7 @@ MAY = {
     "DELETE /holt/v1/playbooks/{id}/tasks/{task}": "agent operator admin",
     "PUT /holt/v1/playbooks/{id}/order": "agent operator admin",
     "POST /holt/v1/playbooks/{id}/apply": "agent operator admin",
+    "POST /holt/v1/playbooks/{id}/publish": "agent operator admin",
     "GET /holt/v1/rollouts": "observer agent operator admin",
     "GET /holt/v1/rollouts/{id}": "agent operator admin",
     "GET /holt/v1/rollouts/{id}/logs": "agent operator admin",

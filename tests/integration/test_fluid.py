@@ -639,7 +639,7 @@ def test_every_method_of_the_second_generation(fluid, tmp_path):
 
 
 # Their routes come with diffs.
-TO_COME = {("sandbox", m) for m in ("diff_snapshots", "generate_configuration", "publish_changes")}
+TO_COME = {("sandbox", m) for m in ("diff_snapshots", "generate_configuration")}
 
 
 # --- playbooks and jobs ---
@@ -724,6 +724,18 @@ def test_ansible_jobs(fluid, box):
         assert e.value.status == code, e.value
     fluid.ok("DELETE", "/holt/v1/targets/production")
     ok("DELETE", "/v1/ansible/playbooks/ping", status=204)
+
+
+def test_a_publication_needs_a_remote(fluid, box):
+    """As the original answers; with a remote: test_rollout.py."""
+    from virsh_sandbox import VirshSandbox
+    from virsh_sandbox.exceptions import ApiException
+    client = VirshSandbox(MAIN)
+    for sandbox, body, status in ((box, {"job_id": "JOB-00000000"}, 501), (box, {}, 400), ("none", {"job_id": "JOB-00000000"}, 404)):
+        with pytest.raises(ApiException) as e:
+            client.sandbox.publish_changes(sandbox, **body)
+        assert e.value.status == status, e.value
+    assert set(call("POST", f"/v1/sandboxes/{box}/publish", {"job_id": "x", "message": "m", "reviewers": ["a"]})[1]) == {"message", "note"}
 
 
 # --- the command line ---

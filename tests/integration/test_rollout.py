@@ -10,6 +10,7 @@ import urllib.request
 import pytest
 
 from daemon import all_events, can_freeze, free_ports, native, wait_for
+from git_server import BACKEND, GitServer, git
 from ssh_client import API, SSHD
 
 pytestmark = [pytest.mark.skipif(not shutil.which("ansible-playbook", path="/usr/bin"), reason="no ansible: tools/deps test"),
@@ -18,6 +19,7 @@ pytestmark = [pytest.mark.skipif(not shutil.which("ansible-playbook", path="/usr
 ROLLOUTS, BOOKS = f"{API}/rollouts", f"{API}/playbooks"
 OVER = ("succeeded", "failed", "rejected", "cancelled", "rolled_back")
 LONG = 120
+NAMES = {"git.test": ["127.0.0.1"]}
 
 
 def token(d, name, role="operator", **more):
@@ -388,3 +390,62 @@ def test_its_output_is_followed(d):
     assert any("PLAY RECAP" in x for x in lines) and any("TASK [Step 0]" in x for x in lines) and time.monotonic() - began > 1
     said = d.cli("rollout", "logs", ro) if hasattr(d, "cli") else None
     assert said is None or "PLAY RECAP" in said
+
+
+# --- publications ---
+
+
+@pytest.fixture
+def publisher(tmp_path, names):
+    """holtd whose playbooks go to a repository behind a password."""
+    if not os.path.exists(BACKEND):
+        pytest.skip("no git: tools/deps test")
+    word = base64.b64encode(b"git:s3cret-word").decode()
+    server = GitServer(tmp_path / "git" if (tmp_path / "git").mkdir() is None else None, password=f"Basic {word}")
+    git("config", "-f", f"{server.root}/app.git/config", "http.receivepack", "true")
+    d = native(tmp_path / "d", "--egress-dns", names.address, "--egress-internal", "git.test=127.0.0.0/8",
+               "--publish-url", server.url, "--publish-secret", "git-word", "--publish-email", "ops@test")
+    d.ok("PUT", f"{API}/secrets/git-word", {"value": "s3cret-word", "hosts": ["git.test"], "plain": True})
+    d.git = server
+    yield d
+    server.close()
+    d.clear()
+    d.stop()
+
+
+def test_a_playbook_is_published(publisher):
+    d, bare = publisher, f"{publisher.git.root}/app.git"
+    book(d, "web", ("ping", None))
+    made = d.ok("POST", f"{BOOKS}/web/publish", {"branch": "fix-1", "message": "Renew it\n\nas agreed", "reviewers": ["ann", "bob <bob@test>"]})
+    assert (made["branch"], made["path"], made["changed"]) == ("holt/fix-1", "playbooks/web.yml", True)
+    assert git("rev-parse", "holt/fix-1", cwd=bare) == made["commit"] and git("rev-parse", "main", cwd=bare) == d.git.commits[-1]
+    assert git("show", "holt/fix-1:playbooks/web.yml", cwd=bare) == d.request("GET", f"{BOOKS}/web/export")[1].strip()
+    message = git("log", "-1", "--format=%an <%ae>%n%B", "holt/fix-1", cwd=bare)
+    assert message.startswith("holt <ops@test>\nRenew it\n\nas agreed\n") and "Reviewer: ann\nReviewer: bob <bob@test>" in message
+    assert git("rev-parse", "holt/fix-1~", cwd=bare) == d.git.commits[-1] and git("show", "holt/fix-1:README.md", cwd=bare) == "three"
+    again = d.ok("POST", f"{BOOKS}/web/publish", {"branch": "fix-1"})
+    assert not again["changed"] and again["commit"] == made["commit"]
+    d.ok("POST", f"{BOOKS}/web/tasks", {"name": "More", "module": "ping"})
+    more = d.ok("POST", f"{BOOKS}/web/publish", {"branch": "fix-1"})
+    assert more["changed"] and git("rev-parse", "holt/fix-1~", cwd=bare) == made["commit"], "on the branch that was there"
+    for branch in ("../x", "-x", "a b", "x.lock", "x..y", "x/../../main", ".x"):
+        assert d.request("POST", f"{BOOKS}/web/publish", {"branch": branch})[0] == 400, branch
+    assert d.request("POST", f"{BOOKS}/web/publish", {"reviewers": ["x\nSigned-off-by: boss"]})[0] == 400
+    assert git("for-each-ref", "--format=%(refname:short)", "refs/heads", cwd=bare).split() == ["holt/fix-1", "main", "other"]
+    d.ok("PUT", f"{API}/secrets/git-word", {"value": "another", "hosts": ["git.test"], "plain": True})
+    status, said, _ = d.request("POST", f"{BOOKS}/web/publish", {"branch": "fix-2"})
+    assert status == 503 and "git ended" in said["error"]["message"] and "s3cret" not in str(said), said
+    no_tools(d)
+    box = d.ok("POST", f"{API}/sandboxes", {"name": "box"})["id"]
+    assert d.request("POST", f"/v1/sandboxes/{box}/publish", {"job_id": "JOB-00000000"})[0] == 404
+    assert d.request("POST", f"/v1/sandboxes/{box}/publish", {})[0] == 400
+    d.ok("PUT", f"{API}/secrets/git-word", {"value": "s3cret-word", "hosts": ["git.test"], "plain": True})
+    book(d, "JOB-0a1b2c3d", ("ping", None))
+    said = d.ok("POST", f"/v1/sandboxes/{box}/publish", {"job_id": "JOB-0a1b2c3d", "message": "m", "reviewers": ["ann"]})
+    assert (said["status"], said["branch"]) == ("COMMITTED", "holt/JOB-0a1b2c3d") and git("rev-parse", said["branch"], cwd=bare) == said["commit_sha"]
+
+
+def test_nothing_is_published_without_a_remote(d):
+    book(d, "unpublished", ("ping", None))
+    status, said, _ = d.request("POST", f"{BOOKS}/unpublished/publish", {})
+    assert status == 501 and "publish_url" in said["error"]["hint"]

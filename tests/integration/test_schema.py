@@ -52,7 +52,7 @@ NO_SUCCESS = {  # what no made-up request can have; the replies to wrong ones ar
     "accessRequest": "the key must be one: test_access.py",
     "targetCreate": "an address needs the key of its host: test_playbook.py",
     "playbookReorder": "it names each task once: test_playbook.py",
-    **dict.fromkeys(["playbookApply", "rolloutGet", "rolloutCancel", "rolloutRollback"], "a playbook must have been applied: test_rollout.py"),
+    **dict.fromkeys(["playbookApply", "playbookPublish", "rolloutGet", "rolloutCancel", "rolloutRollback"], "a playbook must have been applied: test_rollout.py"),
     "accessRevoke": "of one that is not revoked yet: test_access.py",
     "sandboxLogs": "of a sandbox with commands of its relay: test_relay.py",
     "imageImport": "the bytes must be an archive: test_image.py",

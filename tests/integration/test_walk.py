@@ -226,7 +226,7 @@ VALID = {"fluid.start": {}, "fluid.stop": {}, "fluid.run": {"command": "true"}, 
          "fluid.tmux_session_create": {"name": "b", "command": "true"}, "fluid.tmux_pane_create": {"command": "true"}, "fluid.tmux_read": {"pane_id": "no-such"},
          "fluid.tmux_switch": {"pane_id": "no-such"}, "fluid.tmux_send": {"pane_id": "no-such", "key": "Enter"}, "fluid.terminal_create": {"sandbox_id": "no-such"},
          "fluid.command": {"command": "ls"}, "fluid.file_copy": {"source": "/etc/hostname", "destination": "/tmp/h"}, "fluid.audit_query": {},
-         "fluid.job_create": {"vm_name": "no-such", "playbook": "no-such"}, "fluid.book_create": {"name": "b"}, "fluid.book_task_add": {"name": "b", "module": "ping"},
+         "fluid.publish": {"job_id": "no-such"}, "fluid.job_create": {"vm_name": "no-such", "playbook": "no-such"}, "fluid.book_create": {"name": "b"}, "fluid.book_task_add": {"name": "b", "module": "ping"},
          "fluid.book_task_change": {"name": "b"}, "fluid.book_reorder": {"task_ids": ["no-such"]},
          "fluid.plan_create": {"steps": ["b"]}, "fluid.plan_update": {"plan_id": "no-such", "status": "active"}, "fluid.plan_advance": {}, "fluid.plan_abort": {},
          **{f"fluid.file_{what}": {"path": "/tmp/f", "content": "b", "old_text": "b"} for what in ("read", "write", "edit", "delete", "list", "exists", "hash")}}

@@ -141,6 +141,7 @@ static const struct {
     {"playbook.task_remove", "gpa"},
     {"playbook.reorder", "gpa"},
     {"playbook.apply", "gpa"},
+    {"playbook.publish", "gpa"},
     {"rollout.list", "ogpa"},
     {"rollout.get", "gpa"},
     {"rollout.logs", "gpa"},

@@ -159,6 +159,7 @@ const struct op_handler op_handlers[] = {
     {&op_playbook_task_remove, playbook_task_remove_run},
     {&op_playbook_reorder, playbook_reorder_run},
     {&op_playbook_apply, playbook_apply_run},
+    {&op_playbook_publish, playbook_publish_run},
     {&op_rollout_list, rollout_list_run},
     {&op_rollout_get, rollout_get_run},
     {&op_rollout_logs, rollout_logs_run},

@@ -73,6 +73,7 @@ void playbook_task_change_run(struct request *r);
 void playbook_task_remove_run(struct request *r);
 void playbook_reorder_run(struct request *r);
 void playbook_apply_run(struct request *r);
+void playbook_publish_run(struct request *r);
 void rollout_list_run(struct request *r);
 void rollout_get_run(struct request *r);
 void rollout_logs_run(struct request *r);

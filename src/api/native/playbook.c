@@ -4,6 +4,7 @@
 #include "api/native/handlers.h"
 #include "api/reply_list.h"
 #include "api/share/named.h"
+#include "api/share/publish.h"
 #include "base/mem.h"
 #include "ops/playbook.h"
 
@@ -237,4 +238,50 @@ void playbook_reorder_run(struct request *r)
         return;
     c = named_wait(r, write_playbook);
     named_reply_later(r, &c, playbook_reorder(p, in->tasks.v, in->tasks.n, &c, &e), &e);
+}
+
+/* --- publish --- */
+
+static void playbook_published(struct request *r, const struct published *p, const struct err *e)
+{
+    struct jw w;
+
+    if (e->code != ERR_NONE) {
+        request_fail(r, e);
+        return;
+    }
+    w = request_json(r);
+    jw_object(&w);
+    jw_kstr(&w, "remote", p->remote);
+    jw_kstr(&w, "branch", p->branch);
+    jw_kstr(&w, "path", p->path);
+    jw_kstr(&w, "commit", p->result->commit);
+    jw_kbool(&w, "changed", p->result->changed);
+    jw_object_end(&w);
+    request_send_json(r, 0);
+}
+
+void playbook_publish_run(struct request *r)
+{
+    const struct playbook_publish_in *in = r->in;
+    struct playbook *p = request_playbook(r, in->id, OWNER_SEE);
+    struct err e = {0};
+    int begun;
+
+    if (!p)
+        return;
+    begun = publish_begin(r,
+                          &(struct publish_request){.playbook = p,
+                                                    .name = in->branch,
+                                                    .message = in->message,
+                                                    .reviewers = in->reviewers.v,
+                                                    .reviewer_count = in->reviewers.n},
+                          playbook_published, &e);
+    if (begun == 0)
+        return;
+    if (begun > 0) {
+        err_set(&e, ERR_UNSUPPORTED, 0, "this installation publishes nothing");
+        err_hint(&e, "an operator sets 'publish_url' to a git remote");
+    }
+    request_fail(r, &e);
 }

@@ -355,6 +355,7 @@ static const struct fluid_row rows[] = {
     {"GET", BOTH("/sandboxes/{id}/stream"), "fluid.stream", PERM_SANDBOX_CONTENT, fluid_stream},
     {"GET", "/health", NULL, "fluid.health", PERM_NONE, send_agent_health, .guard = is_agent_port},
 
+    {"POST", BOTH("/sandboxes/{id}/publish"), "fluid.publish", PERM_SANDBOX_WRITE, fluid_publish, &fluid_publish_form},
     {"POST", BOTH("/ansible/jobs"), "fluid.job_create", PERM_SANDBOX_WRITE, fluid_job_create, &fluid_job_form},
     {"GET", BOTH("/ansible/jobs/{id}"), "fluid.job", PERM_SANDBOX_READ, fluid_job},
     {"GET", BOTH("/ansible/jobs/{id}/stream"), "fluid.job_stream", PERM_SANDBOX_CONTENT, fluid_job_stream},
