@@ -206,6 +206,10 @@ def test_docs_accepts_what_is_written_as_agreed(tmp_path):
         "docs/benchmarks.md": "| run | 3.91 ms |\n",
         "docs/runtime.md": EXAMPLE + "## The steps\n\n| step | why |\n| --- | --- |\n| ids | b |\n| clone | d |\n\n## End\n",
         "src/spawn/setup.c": '    {"ids",  SETUP_AHEAD, step_ids},\n    {"clone",  SETUP_CLAIM, step_clone},\n',
+        "docs/events.md": EXAMPLE + "| type |\n| --- |\n| box.made, .gone |\n| run.begun, .over |\n",
+        "src/core/box/box.c": 'put("box.made"); put("box.gone"); open("key.pub");\n',
+        "src/core/box/run.c": 'snprintf(type, n, "run.%s", name);\n    [RUN_BEGUN] = {"begun", 0},\n    [RUN_OVER]  = {"over", 0},\n',
+        "src/api/dialects/x/x.c": 'put("other.system");\n',
     }) == (0, "")
     for path, text, words in (
             ("docs/a.md", EXAMPLE + "word " * 21 + "\n", "has 105 columns"),
@@ -218,6 +222,8 @@ def test_docs_accepts_what_is_written_as_agreed(tmp_path):
             ("docs/a.md", "# A\n\nMany words.\n", "no example within its first 25 lines"),
             ("README.md", EXAMPLE + "<!-- figures: docs/benchmarks.md -->\n| run | 3.90 ms |\n\nend\n", "says '3.90 ms'"),
             ("src/spawn/setup.c", '    {"ids",  SETUP_AHEAD, step_ids},\n', "row 'clone' where src/spawn/setup.c has the step 'None'"),
+            ("src/core/box/box.c", 'put("box.moved");\n', "does not name the event 'box.moved' of src/core/box/box.c"),
+            ("docs/events.md", EXAMPLE + "| box.made, .gone, .over |\n| run.begun |\n", "does not name the event 'run.over'"),
             ):
         kept = (tmp_path / path).read_text()
         status, out = docs(tmp_path, {path: text})

@@ -1,7 +1,7 @@
 /* grant: a person's leave for an action: for one exact action (the hash of its operation and
  * arguments) and one use, or wider, as that person said: for a while, for a sandbox, for what a
  * pattern matches.  It belongs to the asker of its approval and to nobody else.  Every change is an
- * event ("grant.made", "grant.used", "grant.revoked", "grant.expired").
+ * event ("grant.made", "grant.used", "grant.revoked"); its expiry is none.
  * Thread, ownership, errors: core/team/team.h. */
 #pragma once
 
