@@ -1,6 +1,6 @@
 /* setting: the rows of the table, and the loading of values into struct config (private to
  * src/conf).
- * To add a setting: a member in conf.h, its row in settings.c, `make docs`; tests fail when one is
+ * To add a setting: a member in conf.h, its row in settings.c, `make api`; tests fail when one is
  * forgotten. */
 #pragma once
 

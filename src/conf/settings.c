@@ -338,7 +338,8 @@ static const struct setting own_rows[] = {
          .text = "Maximum number of fields in a request head. Browsers send about 20."),
      .reload = true},
     {ROW(body_max, OP_SIZE, .preset = "16m", .min = 1 * KIB, .max = 1LL << 40,
-         .text = "Maximum size of a request body in memory. Streamed uploads have other limits."),
+         .text = "Maximum size of a request body in memory, input of a command included, and of each output "
+                 "stream in the reply of a command. Streamed uploads have other limits."),
      .reload = true},
     {ROW(connections_max, OP_INT, .preset = "16384", .min = 8, .max = 1000000,
          .text = "Maximum number of open connections. Each costs a file descriptor and some KiB."),

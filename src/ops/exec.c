@@ -86,10 +86,12 @@ static const struct op_field result_reply[] = {RESULT_REPLY};
                    .text = "Deadline: it is killed this long after its start. Default: that of "   \
                            "its policies, else the setting 'command_time_ms'."),                   \
         EXEC_FIELD(structure, "stdin", stdin_text, OP_STR, .max = 16777216, .secret = true,        \
-                   .example = "hello", .text = "Its complete standard input, as text."),           \
-        EXEC_FIELD(structure, "stdin_base64", stdin_base64, OP_STR, .max = 22369624,               \
-                   .secret = true,                                                                 \
-                   .example = "aGVsbG8=", .text = "Its complete standard input, in base64."),      \
+                   .example = "hello",                                                             \
+                   .text = "Its complete standard input, as text. The whole body has "             \
+                           "at most 'body_max' bytes."),                                           \
+        EXEC_FIELD(                                                                                \
+            structure, "stdin_base64", stdin_base64, OP_STR, .max = 22369624, .secret = true,      \
+            .example = "aGVsbG8=", .text = "Its complete standard input, in base64; likewise."),   \
         EXEC_FIELD(structure, "stdin_open", stdin_open, OP_BOOL, .preset = "false",                \
                    .example = "true",                                                              \
                    .text = "Keep its standard input open for the stdin and attach operations."),   \

@@ -1,4 +1,4 @@
-"""A fourth dialect and one more runtime (tests/plug/toy.c): their rows are all it takes."""
+"""One more dialect and one more runtime (tests/plug/toy.c): their rows are all it takes."""
 import json
 import subprocess
 

@@ -68,6 +68,24 @@ def test_architecture_has_the_table_of_rooms():
     assert {name: set(re.findall(r"`([^`]+)`", may)) for name, may in rows} == load("check-layers").ROOMS
 
 
+def test_layers_keeps_settings_out_of_core(tmp_path):
+    refused(tmp_path, "src/core/a.c", 'int f(const struct config *c);\n', "knows no settings")
+
+
+def test_architecture_has_the_table_of_folders():
+    may = load("check-layers").MAY_INCLUDE
+    with open(f"{ROOT}/ARCHITECTURE.md", encoding="utf-8") as f:
+        rows = re.findall(r"^\| (`src/\w+`(?:, `src/\w+`)*) \| (\d?) ?\| .* \|(.*)\|$", f.read(), re.M)
+    layer = {name: int(n) for names, n, _ in rows if n for name in re.findall(r"src/(\w+)", names)}
+    meant = {"core and below": {n for n in layer if layer[n] <= layer["core"]}, "libc": set()}
+    for names, n, what in rows:
+        below = {"all below": {x for x in layer if n and layer[x] < int(n)}}
+        said = {**meant, **below}.get(what.strip(), set(re.findall(r"\w+", what)) & set(may))
+        for name in re.findall(r"src/(\w+)", names):
+            assert said == may[name], name
+    assert {x for names, _, _ in rows for x in re.findall(r"src/(\w+)", names)} == set(may)
+
+
 def test_layers_keeps_the_privileged_part_small(tmp_path):
     refused(tmp_path, "src/spawn/a.c", '#include "proto/json.h"\n', "may not include src/proto")
     refused(tmp_path, "src/init/a.c", '#include "proto/json.h"\n', "may not include src/proto")
