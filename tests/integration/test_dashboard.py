@@ -10,6 +10,7 @@ import urllib.request
 import pytest
 
 from daemon import ASAN, NO_FREEZE, ROOT, can_freeze, free_ports, native, wait_for
+from ssh_client import SSHD
 
 API = "/holt/v1"
 NODE = f"{ROOT}/tests/integration/node"
@@ -144,6 +145,28 @@ class TestPages:
         got = show("walk", login=link(holtd), name="walker", runtime=holtd.ok("GET", f"{API}/info").get("runtime", "native"))
         assert "[a-z0-9-]+" in got["rule"] and got["refused"], "the rule is shown while typing"
         assert got["badge"] == "[NS]" and got["ms"] < 15000
+
+    @pytest.mark.skipif(not SSHD or not shutil.which("ansible-playbook", path="/usr/bin") or os.geteuid() != 0, reason="no sshd or ansible, or not root")
+    def test_a_change_is_seen_approved_and_applied(self, holtd):
+        ann = holtd.ok("POST", f"{API}/tokens", {"name": "ann", "role": "operator", "person": "ann"})["token"]
+        box = holtd.ok("POST", f"{API}/sandboxes", {"name": "tried"}, token=ann)["id"]
+        run = lambda name, line: holtd.ok("POST", f"{API}/sandboxes/{name}/execs", {"command": line})["stdout"]  # noqa: E731
+        run("tried", f"echo {TRICK!r} > /etc/motd")
+        holtd.ok("POST", f"{API}/sandboxes", {"name": "production"})
+        holtd.ok("POST", f"{API}/targets", {"name": "production", "sandbox": "production"})
+        task = {"name": "Greet", "module": "copy", "params": {"dest": "/etc/motd", "content": "hello\n"}}
+        holtd.ok("POST", f"{API}/playbooks", {"name": "greeting", "tasks": [task]}, token=ann)
+        ann_link = f"{holtd.url}/#login=" + holtd.ok("POST", f"{API}/login/code", {}, token=ann)["code"]
+        b = Browser("change", login=ann_link, other=link(holtd), box=box, playbook="greeting", target="production")
+        assert b.line() == {"wait": "unchanged"}
+        assert run("production", "cat /etc/motd") != "hello\n", "not before another person has approved"
+        b.go_on()
+        got = b.end()
+        assert f"+{TRICK}" in got["diff"] and got["halves"][1] == TRICK, "shown as text"
+        assert "changed=1" in got["check"]
+        assert run("production", "cat /etc/motd") == "hello\n"
+        for name in ("tried", "production"):
+            holtd.ok("DELETE", f"{API}/sandboxes/{name}")
 
     def test_the_life_of_an_instance_without_a_shell(self, holtd):
         box = holtd.ok("POST", f"{API}/sandboxes", {"name": "liver"})["id"]
@@ -304,8 +327,8 @@ class TestPages:
             holtd.ok("POST", f"{API}/sandboxes/{box}/sessions", {"name": f"agent-{n}", "command": ["sh", "-c", "ls -l /usr; read a"]})
         holtd.request("POST", f"{API}/sandboxes/{box}/snapshots", {"name": "clean"})  # not where commands cannot be frozen
         task = holtd.ok("POST", f"{API}/task-runs", {"manifest": {"version": "1", "kind": "Task", "metadata": {"name": "report"}, "agent": {"command": "echo hello"}}})["id"]
-        tabs = [f"instances/{box}/{tab}" for tab in ("terminal", "commands", "files", "network", "snapshots", "stats", "events", "overview")]
+        tabs = [f"instances/{box}/{tab}" for tab in ("terminal", "commands", "files", "network", "snapshots", "changes", "stats", "events", "overview")]
         places = ["now", "instances", "instances/new", "terminals", "approvals", "approvals/grants", "board", "agents", "agents/messages", "events", "things/tokens", "things/secrets", "things/policies",
-                  "things/hosts", "things/access", "terminals/wall", "terminals/recordings", "tasks", f"tasks/{task}", "settings", *tabs]
+                  "things/hosts", "things/access", "terminals/wall", "terminals/recordings", "tasks", f"tasks/{task}", "settings", "changes", "changes/playbooks", "changes/rollouts", "changes/targets", *tabs]
         got = show("axe", dark=link(holtd), light=link(holtd), places=places, shots=os.environ.get("HOLT_SHOTS"))
         assert got["found"] == {}

@@ -12,6 +12,7 @@ import { text } from "./text";
 import { AgentsPage } from "./pages/agents/page";
 import { ApprovalsPage } from "./pages/approvals/page";
 import { BoardPage } from "./pages/board/page";
+import { ChangesPage } from "./pages/changes/page";
 import { EventsPage } from "./pages/events/page";
 import { InstancePage } from "./pages/instance/page";
 import { CreateDialog } from "./pages/instances/create";
@@ -31,6 +32,7 @@ function Page() {
     case "instances": return <InstancesPage />;
     case "terminals": return <TerminalsPage />;
     case "approvals": return <ApprovalsPage />;
+    case "changes": return <ChangesPage />;
     case "tasks": return <TasksPage />;
     case "board": return <BoardPage />;
     case "agents": return <AgentsPage />;
@@ -46,7 +48,7 @@ function waiting(): number {
 }
 
 /** The operation without which a page would be empty. */
-const NEEDS: Record<string, OperationName> = { approvals: "approvalList", tasks: "taskRunList", board: "projectList", agents: "agentList", events: "eventList", settings: "settingsList" };
+const NEEDS: Record<string, OperationName> = { approvals: "approvalList", changes: "changeDiff", tasks: "taskRunList", board: "projectList", agents: "agentList", events: "eventList", settings: "settingsList" };
 
 function mayOpen(page: string): boolean {
   const operation = NEEDS[page];

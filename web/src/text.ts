@@ -2,7 +2,7 @@
 export const text = {
   product: "holt",
   skip: "Skip to the content",
-  nav: { now: "Now", instances: "Instances", terminals: "Terminals", approvals: "Approvals", tasks: "Tasks", board: "Board", agents: "Agents", events: "Events", things: "Resources", settings: "Settings" },
+  nav: { now: "Now", instances: "Instances", terminals: "Terminals", approvals: "Approvals", changes: "Changes", tasks: "Tasks", board: "Board", agents: "Agents", events: "Events", things: "Resources", settings: "Settings" },
   link: {
     live: "Live",
     connecting: "Connecting…",
@@ -39,7 +39,7 @@ export const text = {
     noMatch: "No instance matches.", stop: "Stop", start: "Start", restart: "Restart", force: "Force off", pause: "Pause", resume: "Resume", remove: "Delete", pane: "📺 Pane",
     lost: (name: string) => `Delete ${name}? Its files and the output of its commands are lost.`, lostMany: (n: number) => `Delete ${n} instances? Their files and the output of their commands are lost.`,
     gone: (id: string) => `There is no instance ${id}: it may have been deleted.`,
-    tabs: { terminal: "Terminal", commands: "Commands", files: "Files", network: "Network", snapshots: "Snapshots", stats: "Stats", events: "Events", overview: "Overview" },
+    tabs: { terminal: "Terminal", commands: "Commands", files: "Files", network: "Network", snapshots: "Snapshots", changes: "Changes", stats: "Stats", events: "Events", overview: "Overview" },
   },
   stats: {
     cpu: "CPU", memory: "Memory", processes: "Processes", disk: "Disk", all: "All instances", columns: ["Name", "State", "CPU", "Memory", "Image", "Network", "Commands", "Agent", "Created"],
@@ -90,8 +90,28 @@ export const text = {
     forkNote: "A fork has the same files, image, limits and network. It has no secrets and no volumes of its source.", forked: (n: number) => (n === 1 ? "1 instance is ready" : `${n} instances are ready`),
     commit: "Save as image", imageName: "Name of the image", committed: (name: string) => `The image ${name} is ready`,
   },
+  changes: {
+    tabs: { compare: "Compare", playbooks: "Playbooks", rollouts: "Rollouts", targets: "Targets" } as Record<string, string>, before: "Before", after: "After", compare: "Compare", fromHint: "what it was made from", toHint: "INSTANCE, INSTANCE@SNAPSHOT or image",
+    start: "Choose two states. An instance alone is compared with what it was made from.", none: "Nothing differs.", list: "Changes", kind: "Show", sideBySide: "Side by side", since: "Since", sinceMade: "it was made",
+    counts: (added: number, changed: number, removed: number, others: number) => `${added} files added, ${changed} changed, ${removed} removed, ${others} other changes`, more: "There are more changes than are shown here: holt diff shows all.",
+    what: { added: "added", changed: "changed", removed: "removed" } as Record<string, string>, kinds: { file: "files", package: "package", service: "service", user: "user", group: "group", cron: "timetable", command: "command" } as Record<string, string>,
+    binary: "The content is not text; size and digest say whether it is the same.", packaged: "A package that changed has brought or taken this file.", left: (n: number) => `${n} more: choose a kind, or use holt diff.`,
+  },
+  playbooks: {
+    none: "No playbook yet. Make one with holt playbook create NAME", columns: ["Name", "Tasks", "Owner", "Changed"], gone: (id: string) => `There is no playbook ${id}: it may have been removed.`, file: "As a file", apply: "Apply", to: "Target",
+    toHint: "A target, or an instance of your own", note: "For those who approve", checkOnly: "Only check what it would change", applyNote: "First it is checked. Then another person must approve what the check shows. Until then nothing is changed there.", send: "Check and ask for approval",
+    removeAsk: (name: string) => `Remove ${name}? Its rollouts stay.`,
+  },
+  rollouts: {
+    none: "No playbook was applied yet.", columns: ["Playbook", "Target", "State", "Asked by", "Asked", "Ended"], gone: (id: string) => `There is no rollout ${id}.`, cancel: "Cancel", rollback: "Roll back", check: "What the check showed", run: "Output",
+    unchecked: (why: string) => `Not checked before: ${why}`, decidedBy: (who: string) => `answered by ${who}`,
+  },
+  targets: {
+    none: "No target yet. A target is a machine that playbooks are applied to.", columns: ["Name", "Where", "People who approve", "Owner", ""], add: "Add a target", sandbox: "Instance", sandboxHint: "Or leave it empty and name a machine:", address: "Address", hostKey: "Host key", hostKeyHint: "The one that it may have: ssh-ed25519 AAAA…",
+    user: "User", people: "How many people must approve", check: "Check", reached: (name: string) => `${name} lets playbooks in`, unreached: (name: string) => `${name} does not let playbooks in`,
+  },
   replay: { title: "Recordings", play: "Play", pause: "Pause", timeline: "Place in the recording", speed: "Speed", none: "No session has run. One is a terminal with a name: holt session create INSTANCE", columns: ["Session", "State", "Command", "Started", "Lasted", "Output", ""] },
   settings: { title: "Settings", value: "Value", source: "From", default: "Default" },
   errors: { failed: (what: string) => `${what} failed`, hint: "What helps" },
-  keys: { title: "Keyboard", palette: "Go anywhere", help: "This list", now: "Now", instances: "Instances", approvals: "Approvals", board: "Board", next: "Next", previous: "Previous", paletteHint: "Type a page, an instance or an action" },
+  keys: { title: "Keyboard", palette: "Go anywhere", help: "This list", now: "Now", instances: "Instances", approvals: "Approvals", changes: "Changes", board: "Board", next: "Next", previous: "Previous", paletteHint: "Type a page, an instance or an action" },
 };

@@ -82,6 +82,32 @@ const scenarios = {
     say({ asked, idle, named, problems });
   },
 
+  // A change: seen, sent for approval, approved by another person in another browser, applied.
+  async change() {
+    const page = await open(plan.login);
+    await go(page, `instances/${plan.box}/changes`);
+    await page.getByRole('button', { name: 'added /etc/motd', exact: true }).click();
+    const diff = await page.locator('.diff').innerText();
+    await page.click('text=Side by side');
+    const halves = await page.locator('.diff tr').last().locator('.half').allInnerTexts();
+    await go(page, 'changes/playbooks');
+    await page.click(`text=${plan.playbook}`);
+    await page.waitForFunction(() => document.querySelector('pre.json')?.textContent.includes('hosts:'));
+    await page.fill('form.policy input >> nth=0', plan.target);
+    await page.fill('form.policy input >> nth=1', 'from the page');
+    await page.click('text=Check and ask for approval');
+    await page.locator('.page-head .state', { hasText: 'waiting' }).waitFor({ timeout: 90000 });
+    const check = await page.locator('.log').first().innerText();
+    await wait('unchanged');
+    const other = await open(plan.other);
+    await go(other, 'changes/rollouts');
+    await other.locator('td a', { hasText: plan.playbook }).click();
+    await other.locator('.approval .primary').click();
+    for (const p of [other, page]) await p.locator('.page-head .state', { hasText: 'succeeded' }).waitFor({ timeout: 90000 });
+    await page.waitForFunction(() => /PLAY RECAP/.test([...document.querySelectorAll('.log')].at(-1).innerText));
+    say({ diff, halves, check, problems });
+  },
+
   async life() {
     const page = await open(plan.login);
     const box = row(page, plan.name);

@@ -5,7 +5,7 @@
 // Nothing polls.  The stream resumes by itself (Last-Event-ID); a gap or a new daemon loads everything again.
 import { batch, effect, signal, type Signal } from "@preact/signals";
 import { ApiError, call, listAll } from "../api/client";
-import type { Agent, Approval, Certificate, Event, Exec, Host, Image, Policy, Project, Sandbox, Secret, ServerInfo, Snapshot, SshSession, Task, TaskRun, Template, TerminalSession, Token, Volume, Webhook } from "../api/types";
+import type { Agent, Approval, Certificate, Event, Exec, Host, Image, Playbook, Policy, Project, Rollout, Sandbox, Secret, ServerInfo, Snapshot, SshSession, Target, Task, TaskRun, Template, TerminalSession, Token, Volume, Webhook } from "../api/types";
 import { EventStream } from "./event-stream";
 import { self } from "./session";
 
@@ -136,6 +136,23 @@ export const tokens = makeKind<Token>((t) => t.id, async () => (await call("toke
 export const policies = makeKind<Policy>((p) => p.id, async () => (await call("policyList", {})).policies, (id) => call("policyGet", { id }));
 export const templates = makeKind<Template>((t) => t.id, async () => (await call("templateList", {})).templates, (id) => call("templateGet", { id }));
 export const hosts = makeKind<Host>((h) => h.name, async () => (await call("hostList", {})).hosts, (name) => call("hostGet", { name }));
+export const playbooks = makeKind<Playbook>(
+  (p) => p.id,
+  () => listAll(async (cursor) => {
+    const r = await call("playbookList", { limit: LIMIT, ...(cursor ? { cursor } : {}) });
+    return { items: r.playbooks, cursor: r.cursor };
+  }),
+  (id) => call("playbookGet", { id }),
+);
+export const rollouts = makeKind<Rollout>(
+  (r) => r.id,
+  () => listAll(async (cursor) => {
+    const r = await call("rolloutList", { limit: LIMIT, ...(cursor ? { cursor } : {}) });
+    return { items: r.rollouts, cursor: r.cursor };
+  }),
+  (id) => call("rolloutGet", { id }),
+);
+export const targets = makeKind<Target>((t) => t.id, async () => (await call("targetList", {})).targets, (id) => call("targetGet", { id }));
 export const certificates = makeKind<Certificate>((c) => c.id, async () => (await call("accessList", {})).certificates, (id) => call("accessGet", { id }));
 
 /** Kinds without a read of one: a page loads them again when something has happened to them. */
@@ -161,7 +178,7 @@ export const info = signal<ServerInfo | undefined>(undefined);
 
 const kinds: Record<string, Kind<never>> = {
   sandbox: sandboxes, approval: approvals, agent: agents, project: projects, task: tasks, image: images, volume: volumes, secret: secrets, token: tokens,
-  task_run: taskRuns, snapshot: snapshots, policy: policies, template: templates, host: hosts, certificate: certificates, webhook: webhooks,
+  task_run: taskRuns, snapshot: snapshots, policy: policies, template: templates, host: hosts, certificate: certificates, webhook: webhooks, playbook: playbooks, rollout: rollouts, target: targets,
 } as unknown as Record<string, Kind<never>>;
 
 /** Commands of one sandbox are read by its page; it hears here which have changed. */
@@ -176,7 +193,7 @@ export const connection = signal<Link>("off");
 /** When the page was last known to be right. */
 export const asOf = signal(new Date());
 
-const GONE = new Set(["sandbox.destroyed", "agent.removed", "project.removed", "token.revoked", "secret.removed", "volume.removed", "image.removed", "snapshot.removed", "policy.removed", "template.removed", "webhook.removed"]);
+const GONE = new Set(["sandbox.destroyed", "agent.removed", "project.removed", "token.revoked", "secret.removed", "volume.removed", "image.removed", "snapshot.removed", "policy.removed", "template.removed", "webhook.removed", "playbook.removed", "target.removed"]);
 
 function apply(event: Event): void {
   const [kind = "", id = ""] = event.object.split(/\/(.*)/s);

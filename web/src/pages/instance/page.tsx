@@ -8,6 +8,7 @@ import { CopyText, Empty, Loading, RuntimeBadge, State, Tabs, Time } from "../..
 import { link, place } from "../../router";
 import { text } from "../../text";
 import { InstanceActions, nameOf } from "../instances/actions";
+import { Changes } from "./changes";
 import { Commands } from "./commands";
 import { InstanceEvents } from "./events";
 import { Files } from "./files";
@@ -33,7 +34,7 @@ function Overview({ of: s }: { of: Sandbox }) {
 
 const TABS: Record<string, (s: Sandbox) => ComponentChildren> = {
   terminal: (s) => <Terminals of={s} />, commands: (s) => <Commands of={s} />, files: (s) => <Files of={s} />, network: (s) => <Network of={s} />, snapshots: (s) => <Snapshots of={s} />,
-  stats: (s) => <Stats of={s} />, events: (s) => <InstanceEvents of={s} />, overview: (s) => <Overview of={s} />,
+  changes: (s) => <Changes of={s} />, stats: (s) => <Stats of={s} />, events: (s) => <InstanceEvents of={s} />, overview: (s) => <Overview of={s} />,
 };
 
 export function InstancePage({ id }: { id: string }) {

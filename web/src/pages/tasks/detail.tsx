@@ -5,12 +5,12 @@ import type { TaskArtifact, TaskRun } from "../../api/types";
 import { may } from "../../live/session";
 import { need, taskRuns } from "../../live/store";
 import { duration, size } from "../../parts/format";
+import { Log } from "../../parts/log";
 import { act } from "../../parts/notices";
 import { Confirm, Empty, Loaded, Loading, State, Time } from "../../parts/ui";
 import { go, link } from "../../router";
 import { addPane } from "../../terminal/open";
 import { text } from "../../text";
-import { TaskLog } from "./log";
 import { progressOf } from "./progress";
 
 const WAY = ["pending", "staging", "provisioning", "ready", "running", "completing", "completed"];
@@ -106,7 +106,7 @@ export function TaskDetail({ id }: { id: string }) {
         {t.sandbox && <> · <a href={link("instances", t.sandbox)}>{t.sandbox}</a></>}{progressOf(t) && ` · ${progressOf(t)}`}{t.exit_code !== null && ` · ${text.command.exit} ${t.exit_code}`}
       </p>
       <h2>{text.tasks.log}</h2>
-      {may("taskRunLogs") ? <TaskLog id={t.id} /> : <Empty>{text.tasks.noContent}</Empty>}
+      {may("taskRunLogs") ? <Log path={pathOf("taskRunLogs", { id: t.id })} /> : <Empty>{text.tasks.noContent}</Empty>}
       <h2>{text.tasks.artifacts}</h2>
       <Artifacts of={t} />
       <Children of={t} />

@@ -1,9 +1,8 @@
-// The output of a task as it comes: plain lines, and the agent's own events read as what they say.
+// The output of a task or a rollout as it comes: plain lines, and an agent's own events read as what they say.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { pathOf } from "../../api/client";
-import { readMessages, type Message } from "../../live/sse";
-import { Loading } from "../../parts/ui";
-import { text } from "../../text";
+import { readMessages, type Message } from "../live/sse";
+import { text } from "../text";
+import { Loading } from "./ui";
 
 interface Line {
   kind: "text" | "tool" | "said" | "end" | "bad";
@@ -44,10 +43,10 @@ function toLines({ event, data }: Message): Line[] {
 }
 
 /** Follows the log from its beginning; a lost connection continues after the last message. */
-async function follow(id: string, signal: AbortSignal, onLines: (lines: Line[]) => void): Promise<void> {
+async function follow(path: string, signal: AbortSignal, onLines: (lines: Line[]) => void): Promise<void> {
   for (let last = ""; !signal.aborted;) {
     try {
-      for await (const message of readMessages(pathOf("taskRunLogs", { id }), last, signal)) {
+      for await (const message of readMessages(path, last, signal)) {
         last = message.id || last;
         onLines(toLines(message));
         if (message.event === "completed" || message.event === "error") return;
@@ -64,7 +63,8 @@ async function follow(id: string, signal: AbortSignal, onLines: (lines: Line[]) 
   }
 }
 
-export function TaskLog({ id }: { id: string }) {
+/** path: of an operation that sends its output as events, from pathOf(). */
+export function Log({ path }: { path: string }) {
   const [lines, setLines] = useState<readonly Line[]>();
   const box = useRef<HTMLDivElement>(null);
   const atEnd = useRef(true);
@@ -78,7 +78,7 @@ export function TaskLog({ id }: { id: string }) {
       fresh = [];
       setLines((old) => [...(old ?? []), ...added].slice(-KEPT));
     };
-    void follow(id, stop.signal, (more) => {
+    void follow(path, stop.signal, (more) => {
       fresh.push(...more);
       frame ||= requestAnimationFrame(show);
     });
@@ -87,7 +87,7 @@ export function TaskLog({ id }: { id: string }) {
       cancelAnimationFrame(frame);
       setLines(undefined);
     };
-  }, [id]);
+  }, [path]);
   useEffect(() => {
     if (atEnd.current) box.current?.scrollTo(0, box.current.scrollHeight);
   }, [lines]);
