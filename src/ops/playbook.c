@@ -58,7 +58,7 @@ static const struct op_field target_create_fields[] = {
 const struct op op_target_create = {
     .name = "target.create", .group = "playbook", .text = "Add a target: a machine that playbooks are applied to, after approval.",
     .method = "POST", .path = TARGETS, .verb = "target add", .perm = PERM_SECRETS,
-    IN(target_create_fields, struct target_create_in), TARGET_OUT, .status = 201,
+    IN(target_create_fields, struct target_create_in), TARGET_OUT, .status = 201, .creates = true,
 };
 
 static const struct op_field target_list_fields[] = {PAGE(struct target_list_in, TARGET_EXAMPLE)};
@@ -114,7 +114,7 @@ static const struct op_field playbook_create_fields[] = {
 const struct op op_playbook_create = {
     .name = "playbook.create", .group = "playbook", .text = "Create a playbook: tasks of Ansible in order.",
     .method = "POST", .path = PLAYBOOKS, .verb = "playbook create", .perm = PERM_SANDBOX_WRITE, .body_max = BODY_MAX,
-    IN(playbook_create_fields, struct playbook_create_in), PLAYBOOK_OUT, .status = 201,
+    IN(playbook_create_fields, struct playbook_create_in), PLAYBOOK_OUT, .status = 201, .creates = true,
 };
 
 static const struct op_field playbook_list_fields[] = {PAGE(struct playbook_list_in, PLAYBOOK_EXAMPLE)};

@@ -49,7 +49,7 @@ const struct op op_playbook_apply = {
     .text = "Apply a playbook to a target: check, then ask people, then run.\n"
             "Nothing is changed there before another person than the requester has approved. The reply comes at once; 'rollout logs' follows.",
     .method = "POST", .path = "/holt/v1/playbooks/{id}/apply", .verb = "playbook apply", .perm = PERM_SANDBOX_WRITE,
-    IN(playbook_apply_fields, struct playbook_apply_in), ROLLOUT_OUT, .status = 202,
+    IN(playbook_apply_fields, struct playbook_apply_in), ROLLOUT_OUT, .status = 202, .creates = true,
 };
 
 static const struct op_field playbook_publish_fields[] = {

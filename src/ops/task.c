@@ -58,7 +58,7 @@ static const struct op_field task_run_create_fields[] = {
 const struct op op_task_run_create = {
     .name = "task_run.create", .group = "task", .text = "Submit a task: it is queued, staged, run and collected.",
     .method = "POST", .path = RUNS, .verb = "task run", .perm = PERM_SANDBOX_WRITE, .body_max = 2 << 20,
-    IN(task_run_create_fields, struct task_run_create_in), TASK_RUN_OUT, .status = 201,
+    IN(task_run_create_fields, struct task_run_create_in), TASK_RUN_OUT, .status = 201, .creates = true,
 };
 
 static const struct op_field task_run_list_fields[] = {

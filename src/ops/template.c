@@ -46,6 +46,7 @@ const struct op op_template_create = {
     .in_size = sizeof(struct template_create_in),
     TEMPLATE_OUT,
     .status = 201,
+    .creates = true,
 };
 
 static const struct op_field template_list_fields[] = {

@@ -1,13 +1,15 @@
 """One rule for every creating request: the Idempotency-Key belongs to its sender, the same request is carried out once and
 another one under the key is refused; on the native API, sbx, hub and agentbox, and whatever dies."""
 import json
+import re
 import sqlite3
+import subprocess
 
 import grpc
 import pytest
 
 from agentbox_client import Sandbox
-from daemon import native, wait_for
+from daemon import BUILD, ROOT, native, wait_for
 
 API = "/holt/v1"
 
@@ -188,3 +190,75 @@ def test_agentbox(holtd):
     assert c.Exec(session_id=session[0], command="wc -l < /tmp/n").stdout.strip() == "2"
     c.DestroySession(session_id=session[0])
     c.close()
+
+
+# --- every operation that makes something ---
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB7Jm0dVd0tQv5ZQ9m0b8kq3m5JfM0o0c8m8oJ3n3f8k"
+MANIFEST = {"version": "1", "kind": "Task", "metadata": {"name": "keyed"}, "agent": {"command": ["true"]}}
+REQUESTS = {  # by operation: path and body, of what `made` has; an operation that takes the key and is not here fails the test
+    "token.create": ("/tokens", {"name": "keyed", "role": "observer"}),
+    "sandbox.create": ("/sandboxes", {"name": "keyed"}),
+    "run": ("/run", {"command": "true"}),
+    "exec.create": ("/sandboxes/{box}/execs", {"command": "true"}),
+    "session.create": ("/sandboxes/{box}/sessions", {"name": "keyed", "command": ["sleep", "100"]}),
+    "volume.create": ("/volumes", {"name": "keyed"}),
+    "template.create": ("/templates", {"name": "keyed", "pids": 64}),
+    "target.create": ("/targets", {"name": "keyed", "address": "192.0.2.1", "host_key": KEY}),
+    "playbook.create": ("/playbooks", {"name": "keyed", "tasks": [{"name": "t", "module": "ping"}]}),
+    "playbook.apply": ("/playbooks/{book}/apply", {"to": "box"}),
+    "task_run.create": ("/task-runs", {"manifest": MANIFEST}),
+    "agent.register": ("/agents", {"name": "keyed"}),
+    "agent.checkpoint": ("/agents/{agent}/checkpoints", {"state": "keyed"}),
+    "project.create": ("/projects", {"name": "keyed"}),
+    "task.create": ("/tasks", {"project": "{project}", "title": "keyed"}),
+    "message.send": ("/messages", {"to": "{agent}", "content": "keyed"}),
+    "gate.add": ("/gates", {"operation": "volume.remove", "label": "keyed=yes"}),
+}
+TELLS_A_SECRET = {"token.create", "agent.register"}
+
+
+def creating():
+    """(name, whether it takes the key) of each native operation that makes something: a POST with the key, or with 201 or 202."""
+    printed = subprocess.run([f"{BUILD}/holtd", "--print-routes"], capture_output=True, check=True, timeout=60).stdout
+    names = {(r["method"], r["path"]): r["name"] for r in map(json.loads, printed.splitlines())}
+    with open(f"{ROOT}/api/openapi.json", encoding="utf-8") as f:
+        document = json.load(f)
+    for path, methods in document["paths"].items():
+        op = methods.get("post", {"responses": {}})
+        key = any(p.get("name") == "Idempotency-Key" or p.get("$ref", "").endswith("/IdempotencyKey") for p in op.get("parameters", []))
+        if key or {"201", "202"} & set(op["responses"]):
+            yield names["POST", path], key
+
+
+def test_what_takes_no_key_is_documented():
+    with open(f"{ROOT}/docs/identity.md", encoding="utf-8") as f:
+        section = f.read().partition("\n**Without a key.**")[2].partition("\n## ")[0]
+    cells = re.findall(r"^\| ((?:`[a-z_.]+`(?:, )?)+) \|", section, re.M)
+    assert {name for c in cells for name in re.findall(r"`([a-z_.]+)`", c)} == {name for name, key in creating() if not key}
+
+
+@pytest.fixture(scope="module")
+def made(holtd):
+    """What the requests name."""
+    ok = lambda path, body: holtd.ok("POST", API + path, body)
+    yield {"box": ok("/sandboxes", {"name": "box-of-keys"})["id"], "project": ok("/projects", {"name": "of-keys"})["id"],
+           "agent": ok("/agents", {"name": "of-keys"})["name"], "book": ok("/playbooks", {"name": "of-keys", "tasks": [{"name": "t", "module": "ping"}]})["id"],
+           "target": ok("/targets", {"name": "box", "sandbox": "box-of-keys"})["id"]}
+
+
+@pytest.mark.parametrize("name", sorted(name for name, key in creating() if key))
+def test_it_is_made_once(holtd, made, name):
+    path, body = REQUESTS[name]
+    fill = lambda x: x.format(**made) if isinstance(x, str) and x.startswith(("{", "/")) else x
+    path, body = API + fill(path), {k: fill(v) for k, v in body.items()}
+    first, again = (post(holtd, path, body, "all") for _ in range(2))
+    assert 200 <= first[0] < 300 and not first[2], first
+    if name in TELLS_A_SECRET:
+        assert again[0] == 409 and "secret that is not kept" in again[1]["error"]["message"], again
+    else:
+        assert (again[0], again[2]) == (first[0], True) and again[1].get("id") == first[1].get("id"), (first, again)
+    other = post(holtd, path, {**body, "unknown": 1}, "all")
+    assert other[0] == 409 and "another request" in other[1]["error"]["message"], other
+    refused = [post(holtd, path, {"unknown": 1}, "refused") for _ in range(2)]
+    assert refused[0] == refused[1] and refused[0][0] == 400, "a refused one leaves the key free"

@@ -76,7 +76,7 @@ const struct op_handler op_handlers[] = {
     {&op_exec_wait,         exec_wait_run},
     {&op_exec_cancel,       exec_cancel_run},
     {&op_exec_screen,       exec_screen_run},
-    {&op_session_create,    session_create_run},
+    {&op_session_create,    session_create_run, .remakes = true},
     {&op_session_list,      session_list_run},
     {&op_session_list_all,  session_list_all_run},
     {&op_session_get,       session_get_run},

@@ -1,6 +1,7 @@
 /* task: task runs: create, list, get, cancel, retry, logs, artifacts. */
 #include "ops/task.h"
 
+#include "api/idempotency.h"
 #include "api/native/handlers.h"
 #include "api/reply_list.h"
 #include "api/share/sandbox.h"
@@ -121,6 +122,17 @@ static int manifest_of(const json_t *given, json_t **ret, struct err *e)
     return 0;
 }
 
+static void put_task(const void *object, struct buf *name, struct buf *reply)
+{
+    struct jw w = {.to = reply};
+    struct task_info i;
+
+    task_info(object, &i);
+    buf_printf(name, "task_run/%s", i.id);
+    write_task(&w, object);
+    buf_add_char(reply, '\n');
+}
+
 void task_run_create_run(struct request *r)
 {
     const struct task_run_create_in *in = r->in;
@@ -131,9 +143,14 @@ void task_run_create_run(struct request *r)
 
     if (begun == 0 && in->card.n > 0 && json_is_object(manifest))
         json_object_set_new(manifest, "card", json_stringn(in->card.p, in->card.n));
-    if (begun == 0)
-        begun = task_submit(r->api->c.tasks, &(struct task_spec){.manifest = manifest},
-                            &(struct task_call){&j->by, task_replied, j}, &e);
+    if (begun == 0) {
+        struct task_spec spec = {.manifest = manifest};
+
+        if (r->idem)
+            spec.tx_hook = idem_hook(TAKE(r->idem), 201, put_task, &spec.tx_hook_arg);
+        begun =
+            task_submit(r->api->c.tasks, &spec, &(struct task_call){&j->by, task_replied, j}, &e);
+    }
     task_begun(r, j, begun, &e);
 }
 

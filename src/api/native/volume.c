@@ -1,6 +1,5 @@
 /* volume: volumes: create, list, get, update, remove. */
 #include "core/sandbox/volume.h"
-#include "api/idempotency.h"
 #include "api/native/handlers.h"
 #include "api/reply_list.h"
 #include "api/share/named.h"
@@ -41,21 +40,10 @@ static void write_unmeasured(struct jw *w, struct named *n)
 
 /* --- create --- */
 
-static void put_created(const void *object, struct buf *name, struct buf *reply)
-{
-    struct jw w = {.to = reply};
-    struct volume_info i;
-
-    volume_info(object, &i);
-    buf_printf(name, "volume/%s", i.id);
-    write_volume(&w, object, 0);
-    buf_add_char(reply, '\n');
-}
-
 void volume_create_run(struct request *r)
 {
     const struct volume_create_in *in = r->in;
-    struct volume_spec spec = {
+    const struct volume_spec spec = {
         .name = in->name,
         .tenant = in->tenant,
         .kind = (enum volume_kind)in->kind,
@@ -65,8 +53,6 @@ void volume_create_run(struct request *r)
     const struct named_call c = named_wait(r, write_new);
     struct err e = {0};
 
-    if (r->idem)
-        spec.tx_hook = idem_hook(TAKE(r->idem), 201, put_created, &spec.tx_hook_arg);
     named_reply_later(r, &c, volume_create(r->api->c.volumes, &spec, &c, &e), &e);
 }
 

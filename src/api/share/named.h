@@ -7,7 +7,8 @@
 #include "core/identity/named.h"
 
 typedef void (*named_writer)(struct jw *w, struct named *n);
-/* The reply is what write writes; NULL: it is empty. */
+/* The reply is what write writes; NULL: it is empty.  With an Idempotency-Key (.creates in the
+ * operation's row) the call has its hook, which the creating function of core passes on. */
 struct named_call named_wait(struct request *r, named_writer write);
 /* r: what core returned for this call. */
 void named_reply_later(struct request *r, const struct named_call *c, int result,

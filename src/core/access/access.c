@@ -191,7 +191,7 @@ static void certificate_written(void *arg, struct named *n, const struct err *e)
 
 static struct named_call access_call(const struct principal *by, struct access_job j)
 {
-    return (struct named_call){by, certificate_written, xmemdup(&j, sizeof j)};
+    return (struct named_call){.by = by, .done = certificate_written, .arg = xmemdup(&j, sizeof j)};
 }
 
 /* --- the key --- */
@@ -411,7 +411,7 @@ int access_issue(struct access *a, const struct certificate_spec *spec, const st
         return err_wrap(e, "issue a certificate");
     }
     call = access_call(by, (struct access_job){buf_steal(&line), done, arg});
-    named_create(&c->named, "certificate.issued", &call, NULL, NULL);
+    named_create(&c->named, "certificate.issued", &call);
     return 0;
 }
 

@@ -328,16 +328,15 @@ static void write_job(struct named_job *j, store_work work, store_done written)
     store_write(l->store, l->kind->durability, work, written, j);
 }
 
-void named_create(struct named *n, const char *event, const struct named_call *c,
-                  const struct tx_hook *hook, void *hook_arg)
+void named_create(struct named *n, const char *event, const struct named_call *c)
 {
     struct named_job *j = job_new(n, event, c);
 
     assert(n->state == NAMED_MAKING);
-    j->hook = hook;
-    j->hook_arg = hook_arg;
-    if (hook)
-        hook->ready(hook_arg, n);
+    j->hook = c->hook;
+    j->hook_arg = c->hook_arg;
+    if (j->hook)
+        j->hook->ready(j->hook_arg, n);
     write_job(j, save_work, create_written);
 }
 

@@ -86,6 +86,10 @@ struct named_call {
     const struct principal *by;
     named_cb done; /* n: NULL after a failed create and of a removal */
     void *arg;
+    /* Of a create, or NULL: as in core/store.h.  named_create frees its argument; if there was none
+     * because something was refused, whoever made the call frees it. */
+    const struct tx_hook *hook;
+    void *hook_arg;
 };
 /* ERR_CONFLICT: the caller has one of this name in this tenant. */
 CHECKED int named_check_free(const struct named_list *l, const struct principal *by,
@@ -93,10 +97,8 @@ CHECKED int named_check_free(const struct named_list *l, const struct principal 
 /* A new object in the list, in state making; named_create commits or drops it. */
 struct named *named_new(struct named_list *l, const struct principal *by, struct str tenant,
                         struct str name);
-/* Each writes the row as it is now, and an event of this type.  hook: as in core/store.h, or
- * NULL. */
-void named_create(struct named *n, const char *event, const struct named_call *c,
-                  const struct tx_hook *hook, void *hook_arg);
+/* Each writes the row as it is now, and an event of this type. */
+void named_create(struct named *n, const char *event, const struct named_call *c);
 void named_save(struct named *n, const char *event, const struct named_call *c);
 void named_remove(struct named *n, const char *event, const struct named_call *c);
 void named_forget(struct named *n); /* removes it from the list alone; no write is under way */

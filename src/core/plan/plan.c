@@ -199,7 +199,7 @@ int plan_create(struct plans *l, const struct plan_spec *spec, const struct name
     for (size_t i = 0; i < p->n; i++)
         p->v[i].text = str_dup(spec->steps[i]);
     put_steps(p);
-    named_create(&p->named, "plan.created", c, NULL, NULL);
+    named_create(&p->named, "plan.created", c);
     return 0;
 }
 

@@ -226,7 +226,7 @@ int playbook_create(struct playbooks *l, const struct playbook_spec *spec,
         jw_json(&(struct jw){.to = &notes}, spec->notes);
     p->notes = buf_steal(&notes);
     p->updated_ms = p->named.created_ms;
-    named_create(&p->named, "playbook.created", c, NULL, NULL);
+    named_create(&p->named, "playbook.created", c);
     return 0;
 }
 

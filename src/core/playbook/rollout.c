@@ -494,7 +494,7 @@ int rollout_create(struct rollouts *l, const struct rollout_spec *spec, const st
     ro->check = spec->check;
     ro->check_exit = ro->exit_code = -1;
     ro->changed_ms = ro->named.created_ms;
-    named_create(&ro->named, "rollout.created", c, NULL, NULL);
+    named_create(&ro->named, "rollout.created", c);
     return 0;
 }
 

@@ -216,7 +216,7 @@ int target_create(struct targets *l, const struct target_spec *spec, const struc
     t->people = spec->people;
     t->become = spec->become;
     t->named.shared = spec->shared;
-    named_create(&t->named, "target.added", c, NULL, NULL);
+    named_create(&t->named, "target.added", c);
     return 0;
 }
 

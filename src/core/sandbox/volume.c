@@ -187,17 +187,14 @@ int volume_create(struct volumes *l, const struct volume_spec *spec, const struc
 
     if (check_maker(spec, c->by, e) < 0 ||
         owner_tenant(c->by, spec->tenant, &checked.tenant, e) < 0 ||
-        check(l, &checked, c->by, e) < 0) {
-        if (spec->tx_hook)
-            spec->tx_hook->free(spec->tx_hook_arg);
+        check(l, &checked, c->by, e) < 0)
         return err_wrap(e, "create a volume");
-    }
     v = volume_of(named_new(&l->list, c->by, checked.tenant, spec->name));
     v->named.shared = spec->shared;
     v->kind = spec->kind;
     v->size_bytes =
         spec->kind == VOLUME_TMPFS && !spec->size_bytes ? TMPFS_BYTES : spec->size_bytes;
-    named_create(&v->named, "volume.created", c, spec->tx_hook, spec->tx_hook_arg);
+    named_create(&v->named, "volume.created", c);
     return 0;
 }
 
@@ -227,8 +224,9 @@ int volume_share(struct volume *v, bool shared, const struct named_call *c, stru
     if (check_sharer(c->by, e) < 0)
         return err_wrap(e, "change volume '%s'", v->named.id);
     v->named.shared = shared; /* the row and the event are taken now */
-    named_save(&v->named, "volume.updated",
-               &(struct named_call){c->by, share_written, xmemdup(&j, sizeof j)});
+    named_save(
+        &v->named, "volume.updated",
+        &(struct named_call){.by = c->by, .done = share_written, .arg = xmemdup(&j, sizeof j)});
     v->named.shared = was;
     return 0;
 }
@@ -369,7 +367,8 @@ static void files_removed(void *arg, const struct err *e)
         j->v->named.state = NAMED_READY;
         j->done(j->arg, NULL, &j->e);
     } else {
-        named_remove(&j->v->named, "volume.removed", &(struct named_call){&j->by, j->done, j->arg});
+        named_remove(&j->v->named, "volume.removed",
+                     &(struct named_call){.by = &j->by, .done = j->done, .arg = j->arg});
     }
     mem_free(j);
 }

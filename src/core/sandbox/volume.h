@@ -18,10 +18,8 @@ enum volume_kind { VOLUME_DISK, VOLUME_TMPFS, VOLUME_KIND_COUNT };
 struct volume_spec { /* valid during the call */
     struct str name, tenant;
     enum volume_kind kind;
-    int64_t size_bytes;            /* of a tmpfs; 0: 64 MiB */
-    bool shared;                   /* others may mount it by its name; agents cannot set it */
-    const struct tx_hook *tx_hook; /* or NULL */
-    void *tx_hook_arg;             /* volume_create frees it */
+    int64_t size_bytes; /* of a tmpfs; 0: 64 MiB */
+    bool shared;        /* others may mount it by its name; agents cannot set it */
 };
 
 struct volume_info {

@@ -460,13 +460,15 @@ struct submitting {
     void *arg;
     struct row *row;
     struct buf data;
+    const struct tx_hook *hook;
+    void *hook_arg;
 };
 
 static int submit_work(struct store_tx *tx, void *arg, struct err *e)
 {
     struct submitting *j = arg;
 
-    if (row_save(tx, j->row, e) < 0)
+    if (row_save(tx, j->row, e) < 0 || (j->hook && j->hook->write(tx, j->hook_arg, e) < 0))
         return -1;
     task_put_event(tx, j->t->id, "task_run.created", j->t->owner, buf_str(&j->data));
     return 0;
@@ -481,6 +483,8 @@ static void submit_written(void *arg, const struct err *e)
 
     t->making = false;
     j->done(j->arg, ok ? t : NULL, e);
+    if (j->hook)
+        j->hook->free(j->hook_arg);
     row_free(j->row);
     buf_done(&j->data);
     mem_free(j);
@@ -599,18 +603,31 @@ static struct task *task_new(struct tasks *l)
 }
 DEFINE_AUTO(struct task *, task_free)
 
+static int prepare(struct task *t, const struct task_spec *spec, const struct principal *by,
+                   struct err *e)
+{
+    if (check_room(t->all, by, e) < 0 || task_read_manifest(t, spec->manifest, spec->strict, e) < 0)
+        return -1;
+    task_fill(t, spec, by);
+    return check_names(t->all, t, by, e) < 0 ? -1 : write_files(t, spec->manifest, e);
+}
+
 int task_submit(struct tasks *l, const struct task_spec *spec, const struct task_call *c,
                 struct err *e)
 {
     AUTO(task_free) struct task *t = task_new(l);
     struct submitting *j;
 
-    if (check_room(l, c->by, e) < 0 || task_read_manifest(t, spec->manifest, spec->strict, e) < 0)
+    if (prepare(t, spec, c->by, e) < 0) {
+        if (spec->tx_hook)
+            spec->tx_hook->free(spec->tx_hook_arg);
         return -1;
-    task_fill(t, spec, c->by);
-    if (check_names(l, t, c->by, e) < 0 || write_files(t, spec->manifest, e) < 0)
-        return -1;
+    }
     j = xzalloc(sizeof *j);
+    j->hook = spec->tx_hook;
+    j->hook_arg = spec->tx_hook_arg;
+    if (j->hook)
+        j->hook->ready(j->hook_arg, t);
     j->done = c->done;
     j->arg = c->arg;
     task_event_data(t, &j->data);

@@ -74,6 +74,8 @@ struct task_spec { /* valid during the call */
     bool strict;         /* as manifest_read's */
     struct str retry_of; /* or empty */
     int64_t attempt;
+    const struct tx_hook *tx_hook; /* or NULL */
+    void *tx_hook_arg;             /* task_submit frees it */
 };
 typedef void (*task_cb)(void *arg, struct task *t, const struct err *e);
 struct task_call {

@@ -36,7 +36,8 @@ static void clean_volume(struct task *t)
                                      : NULL;
 
     t->busy = true;
-    if (v && volume_remove(v, &(struct named_call){&by, volume_gone, t}, &e) == 0)
+    if (v &&
+        volume_remove(v, &(struct named_call){.by = &by, .done = volume_gone, .arg = t}, &e) == 0)
         return;
     volume_gone(t, NULL, v ? &e : &(struct err){0});
 }

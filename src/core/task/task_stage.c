@@ -211,7 +211,7 @@ void stage_begin(struct task *t)
     t->busy = true;
     if (volume_create(t->all->c.volumes,
                       &(struct volume_spec){.name = str_of(t->key), .kind = VOLUME_DISK},
-                      &(struct named_call){&by, volume_made, t}, &e) < 0) {
+                      &(struct named_call){.by = &by, .done = volume_made, .arg = t}, &e) < 0) {
         t->busy = false;
         task_fail(t, &e);
     }

@@ -131,8 +131,11 @@ static void template_written(void *arg, struct named *n, const struct err *e)
 static struct named_call counted_call(struct templates *l, const struct named_call *c)
 {
     const struct template_job j = {l, c->done, c->arg};
+    struct named_call counted = *c;
 
-    return (struct named_call){c->by, template_written, xmemdup(&j, sizeof j)};
+    counted.done = template_written;
+    counted.arg = xmemdup(&j, sizeof j);
+    return counted;
 }
 
 /* --- create --- */
@@ -181,7 +184,7 @@ int template_create(struct templates *l, const struct template_spec *spec,
     t->pool = spec->pool;
     t->named.shared = spec->shared;
     counted = counted_call(l, c);
-    named_create(&t->named, "template.created", &counted, NULL, NULL);
+    named_create(&t->named, "template.created", &counted);
     return 0;
 }
 

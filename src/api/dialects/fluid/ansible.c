@@ -81,7 +81,7 @@ void fluid_job_create(struct request *r)
                                               .to = in->vm_name,
                                               .person = str_of(r->who.person),
                                               .check = in->check},
-                       &(struct named_call){&j->by, job_created, j}, &e) < 0) {
+                       &(struct named_call){.by = &j->by, .done = job_created, .arg = j}, &e) < 0) {
         mem_free(j);
         fluid_refuse(r, &e);
         return;

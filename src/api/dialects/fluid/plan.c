@@ -125,7 +125,7 @@ void fluid_plan_create(struct request *r)
                                             .description = in->description,
                                             .steps = in->steps.v,
                                             .step_count = in->steps.n},
-                        &(struct named_call){&j->by, plan_written, j}, &e),
+                        &(struct named_call){.by = &j->by, .done = plan_written, .arg = j}, &e),
             &e);
 }
 
@@ -197,7 +197,7 @@ void fluid_plan_update(struct request *r)
                                               .status = (enum plan_step_status)status,
                                               .result = in->result,
                                               .error = in->error},
-                        &(struct named_call){&j->by, plan_written, j}, &e),
+                        &(struct named_call){.by = &j->by, .done = plan_written, .arg = j}, &e),
             &e);
 }
 
@@ -211,7 +211,9 @@ void fluid_plan_advance(struct request *r)
     if (!p)
         return;
     j = plan_begin(r, PLAN_ADVANCED);
-    plan_go(r, j, plan_advance(p, in->result, &(struct named_call){&j->by, plan_written, j}, &e),
+    plan_go(r, j,
+            plan_advance(p, in->result,
+                         &(struct named_call){.by = &j->by, .done = plan_written, .arg = j}, &e),
             &e);
 }
 
@@ -227,7 +229,8 @@ void fluid_plan_abort(struct request *r)
     j = plan_begin(r, PLAN_STOPPED);
     buf_add_str(&j->reason, in->reason.n > 0 ? in->reason : STR("aborted by user"));
     plan_go(r, j,
-            plan_abort(p, buf_str(&j->reason), &(struct named_call){&j->by, plan_written, j}, &e),
+            plan_abort(p, buf_str(&j->reason),
+                       &(struct named_call){.by = &j->by, .done = plan_written, .arg = j}, &e),
             &e);
 }
 
@@ -241,5 +244,7 @@ void fluid_plan_delete(struct request *r)
         return;
     j = plan_begin(r, PLAN_DELETED);
     (void)snprintf(j->id, sizeof j->id, "%s", plan_id(p));
-    plan_go(r, j, plan_remove(p, &(struct named_call){&j->by, plan_written, j}, &e), &e);
+    plan_go(r, j,
+            plan_remove(p, &(struct named_call){.by = &j->by, .done = plan_written, .arg = j}, &e),
+            &e);
 }

@@ -171,7 +171,7 @@ static void job_go(struct request *r, struct book_job *j, int result, const stru
     fluid_refuse(r, e);
 }
 
-#define CALL(j) (&(struct named_call){&(j)->by, book_written, (j)})
+#define CALL(j) (&(struct named_call){.by = &(j)->by, .done = book_written, .arg = (j)})
 
 /* --- playbooks --- */
 

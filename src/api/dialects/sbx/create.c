@@ -461,8 +461,8 @@ static void make_volume(struct request *r)
     struct wait_job *j = xzalloc(sizeof *j);
     struct err e = {0};
 
-    if (volume_create(r->api->c.volumes, &spec, &(struct named_call){&by, volume_made, j}, &e) ==
-        0) {
+    if (volume_create(r->api->c.volumes, &spec,
+                      &(struct named_call){.by = &by, .done = volume_made, .arg = j}, &e) == 0) {
         request_wait(r, &j->waiter);
         return;
     }
