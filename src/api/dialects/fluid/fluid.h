@@ -104,6 +104,11 @@ extern const struct fluid_form fluid_run_form, fluid_sshkey_form;
 void fluid_snapshot_create(struct request *r);
 void fluid_snapshots(struct request *r);
 void fluid_restore(struct request *r);
+/* Of this sandbox, by its name or id; NULL: the reply is sent. */
+struct snapshot;
+struct snapshot *fluid_find_snapshot(struct request *r, const struct sandbox *s, struct str ref);
+void fluid_diff(struct request *r); /* diff.c */
+extern const struct fluid_form fluid_diff_form;
 extern const struct fluid_form fluid_snapshot_form, fluid_restore_form;
 
 /* --- the live stream (stream.c) --- */

@@ -351,6 +351,7 @@ static const struct fluid_row rows[] = {
     {"POST", BOTH("/sandboxes/{id}/snapshot"), "fluid.snapshot", PERM_SANDBOX_WRITE, fluid_snapshot_create, &fluid_snapshot_form},
     {"POST", BOTH("/sandboxes/{id}/snapshots"), "fluid.snapshot", PERM_SANDBOX_WRITE, fluid_snapshot_create, &fluid_snapshot_form},
     {"GET", BOTH("/sandboxes/{id}/snapshots"), "fluid.snapshots", PERM_SANDBOX_READ, fluid_snapshots},
+    {"POST", BOTH("/sandboxes/{id}/diff"), "fluid.diff", PERM_SANDBOX_CONTENT, fluid_diff, &fluid_diff_form},
     {"POST", BOTH("/sandboxes/{id}/snapshots/{name}/restore"), "fluid.restore", PERM_SANDBOX_WRITE, fluid_restore, &fluid_restore_form},
     {"GET", BOTH("/sandboxes/{id}/stream"), "fluid.stream", PERM_SANDBOX_CONTENT, fluid_stream},
     {"GET", "/health", NULL, "fluid.health", PERM_NONE, send_agent_health, .guard = is_agent_port},

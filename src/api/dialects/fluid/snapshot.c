@@ -161,7 +161,7 @@ void fluid_snapshots(struct request *r)
 /* --- restore --- */
 
 /* By its name, our id, or the id of this interface. */
-static struct snapshot *find_snapshot(struct request *r, const struct sandbox *s, struct str ref)
+struct snapshot *fluid_find_snapshot(struct request *r, const struct sandbox *s, struct str ref)
 {
     struct err none = {0};
     struct snapshot *found =
@@ -205,7 +205,7 @@ static void sandbox_restored(void *arg, struct snapshot *undo, const struct err 
 void fluid_restore(struct request *r)
 {
     struct sandbox *s = fluid_find(r);
-    struct snapshot *to = s ? find_snapshot(r, s, r->params.v[1]) : NULL;
+    struct snapshot *to = s ? fluid_find_snapshot(r, s, r->params.v[1]) : NULL;
     struct snapshot_info of;
     struct sandbox_info i;
     struct snap_job *j;
