@@ -53,6 +53,7 @@ VERB_RUN(session_screen_verb_run);
 VERB_RUN(session_watch_verb_run);
 VERB_RUN(shell_run);
 VERB_RUN(ssh_run);
+VERB_RUN(apply_run);
 VERB_RUN(diff_run);
 VERB_RUN(snapshot_tree_run);
 VERB_RUN(top_run);

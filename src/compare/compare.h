@@ -21,6 +21,11 @@ struct job {
     size_t path_count, skip_count;
     uint64_t text_max, content_max;
     bool no_text;
+    /* Of a merge: what decides a conflict ("": everything), and whether a tar is written. */
+    bool merge, tar;
+    const char *ours[TEXTS_MAX], *theirs[TEXTS_MAX];
+    size_t ours_count, theirs_count;
+    struct map in_tar; /* "DEV:INO" of files with several names in the tar: the first path */
 
     struct dir root;
     struct buf out;
@@ -53,7 +58,32 @@ CHECKED int file_same(const struct node *a, const struct node *b, const char *na
                       struct err *e);
 /* Writes what differs.  packaged: a package has brought it. */
 CHECKED int file_change(struct job *j, const char *name, const struct node n[SIDES], bool packaged,
-                        struct err *e);
+                        uint8_t verdict, struct err *e);
+
+/* Whether a name is the same in two stacks: type, attributes, content. */
+CHECKED int file_equal(const char *name, const struct node *a, const struct node *b, bool *ret,
+                       struct err *e);
+void file_describe(const char *name, const struct node *n, struct change_side *ret); /* no xattrs */
+CHECKED ssize_t file_read_block(int fd, char *to, size_t size);
+bool file_keeps_xattr(struct str name);
+int file_open(const struct node *n, const char *name); /* a regular file; or -1 */
+
+/* --- merge.c --- */
+
+enum below { /* what is known of the target for what is below a directory */
+             BELOW_FREE,
+             BELOW_BLOCKED, /* the target has no directory there */
+             BELOW_KEPT     /* it stays as it is in the target */
+};
+/* What becomes of a change; *below is for the entries in it. */
+CHECKED int merge_decide(struct job *j, const struct dir *d, const char *name,
+                         const struct node n[SIDES], enum below in, uint8_t *ret,
+                         enum below *ret_below, struct err *e);
+
+/* --- tar.c --- */
+
+CHECKED int tar_put(struct job *j, const char *name, const struct node *n, struct err *e);
+CHECKED int tar_finish(struct job *j, struct err *e);
 
 /* --- package.c --- */
 CHECKED int packages_find(struct job *j, struct err *e); /* dpkg, apk: before the walk */

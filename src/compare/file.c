@@ -25,7 +25,7 @@ struct str job_path(const struct job *j)
 
 /* --- content --- */
 
-static int open_file(const struct node *n, const char *name)
+int file_open(const struct node *n, const char *name)
 {
     struct stat st;
     int fd = openat(n->at, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -44,7 +44,7 @@ int file_content(const struct node *n, const char *name, size_t max, struct buf 
 
     if (!n->there || !S_ISREG(n->st.st_mode) || (uint64_t)n->st.st_size > max)
         return 1;
-    fd = open_file(n, name);
+    fd = file_open(n, name);
     if (fd < 0)
         return 1; /* a live one: it went meanwhile */
     r = fd_read_all(fd, max, to);
@@ -53,12 +53,12 @@ int file_content(const struct node *n, const char *name, size_t max, struct buf 
     return r < 0 ? err_set(e, ERR_INTERNAL, -r, "read '%.60s'", name) : 0;
 }
 
-static ssize_t read_block(int fd, char *to)
+ssize_t file_read_block(int fd, char *to, size_t size)
 {
     size_t n = 0;
 
-    while (n < BLOCK) {
-        ssize_t got = read(fd, to + n, BLOCK - n);
+    while (n < size) {
+        ssize_t got = read(fd, to + n, size - n);
 
         if (got < 0 && errno == EINTR)
             continue;
@@ -84,12 +84,12 @@ int file_same(const struct node *a, const struct node *b, const char *name, bool
     *ret = a->layer == b->layer || a->st.st_size == 0;
     if (*ret)
         return 0;
-    fa = open_file(a, name);
-    fb = open_file(b, name);
+    fa = file_open(a, name);
+    fb = file_open(b, name);
     if (fa < 0 || fb < 0)
         return 0;
     for (;;) {
-        ssize_t na = read_block(fa, one), nb = read_block(fb, two);
+        ssize_t na = file_read_block(fa, one, BLOCK), nb = file_read_block(fb, two, BLOCK);
 
         if (na < 0 || nb < 0)
             return err_set(e, ERR_INTERNAL, errno, "read '%.60s'", name);
@@ -106,14 +106,14 @@ static int hash_file(const struct node *n, const char *name, unsigned char to[HA
                      struct str *ret, struct err *e)
 {
     static char block[BLOCK];
-    AUTO(fd_close) int fd = open_file(n, name);
+    AUTO(fd_close) int fd = file_open(n, name);
     struct hash h;
     ssize_t got;
 
     if (fd < 0)
         return 0;
     hash_init(&h);
-    while ((got = read_block(fd, block)) > 0)
+    while ((got = file_read_block(fd, block, BLOCK)) > 0)
         hash_add(&h, block, (size_t)got);
     if (got < 0)
         return err_set(e, ERR_INTERNAL, errno, "read '%.60s'", name);
@@ -152,7 +152,7 @@ static uint8_t type_of(mode_t mode)
     }
 }
 
-static bool is_kept_xattr(struct str name)
+bool file_keeps_xattr(struct str name)
 {
     return (str_starts(name, STR("user.")) && !str_starts(name, STR("user.overlay."))) ||
            str_eq_c(name, "security.capability") || str_starts(name, STR("system.posix_acl_"));
@@ -172,7 +172,8 @@ static void read_xattrs(int fd, struct side *s)
 
     for (const char *name = names; n > 0 && name < names + n && s->xattr_count < XATTRS_MAX;
          name += strlen(name) + 1) {
-        ssize_t size = is_kept_xattr(str_of(name)) ? fgetxattr(fd, name, value, sizeof value) : -1;
+        ssize_t size =
+            file_keeps_xattr(str_of(name)) ? fgetxattr(fd, name, value, sizeof value) : -1;
 
         if (size < 0)
             continue;
@@ -256,6 +257,49 @@ static struct str first_name(struct job *j, const struct node *n, const struct c
     return str_of(first);
 }
 
+/* --- the same in two stacks --- */
+
+static int what_differs(const char *name, const struct node n[SIDES], const struct side s[2],
+                        struct change *c, struct err *e);
+
+static void side_init(struct side *s)
+{
+    s->xattr_count = 0;
+    s->values = (struct buf){0};
+}
+
+int file_equal(const char *name, const struct node *a, const struct node *b, bool *ret,
+               struct err *e)
+{
+    const struct node n[SIDES] = {[BEFORE] = *a, [AFTER] = *b};
+    struct change c = {0};
+    struct side s[2];
+    int r;
+
+    *ret = a->there == b->there;
+    if (!a->there || !b->there || a->layer == b->layer)
+        return 0;
+    side_init(&s[0]);
+    side_init(&s[1]);
+    describe(a, name, &s[0], &c.before);
+    describe(b, name, &s[1], &c.after);
+    r = what_differs(name, n, s, &c, e);
+    *ret = c.by == 0;
+    buf_done(&s[0].values);
+    buf_done(&s[1].values);
+    return r;
+}
+
+void file_describe(const char *name, const struct node *n, struct change_side *ret)
+{
+    static struct side s;
+
+    side_init(&s);
+    describe(n, name, &s, ret);
+    ret->xattrs = (struct wire_rows){0};
+    buf_done(&s.values);
+}
+
 /* --- the record --- */
 
 static int put_texts(struct job *j, const char *name, const struct node n[SIDES], struct change *c,
@@ -333,7 +377,7 @@ static int add_content(struct job *j, const char *name, const struct node n[SIDE
 }
 
 static int put_change(struct job *j, const char *name, const struct node n[SIDES], struct side s[2],
-                      bool packaged, struct err *e)
+                      bool packaged, uint8_t verdict, struct err *e)
 {
     AUTO(buf_done) struct buf text = {0}, content = {0};
     struct change c = {.kind = CHANGE_FILE, .path = job_path(j)};
@@ -347,13 +391,16 @@ static int put_change(struct job *j, const char *name, const struct node n[SIDES
         return 0;
     c.after.link = first_name(j, &n[AFTER], &c);
     c.flags |= packaged ? CHANGE_PACKAGED : 0;
+    c.verdict = verdict;
+    if (verdict != CHANGE_NO_VERDICT)
+        file_describe(name, &n[ONTO], &c.onto);
     if (add_content(j, name, n, s, &c, &text, &content, e) < 0 || units_see(j, &c, e) < 0)
         return -1;
     return job_put(j, &c, e);
 }
 
 int file_change(struct job *j, const char *name, const struct node n[SIDES], bool packaged,
-                struct err *e)
+                uint8_t verdict, struct err *e)
 {
     struct side s[2];
     int r;
@@ -361,11 +408,9 @@ int file_change(struct job *j, const char *name, const struct node n[SIDES], boo
     /* One layer shows the same file in both. */
     if (n[BEFORE].there && n[AFTER].there && n[BEFORE].layer == n[AFTER].layer)
         return 0;
-    for (int i = 0; i < 2; i++) {
-        s[i].xattr_count = 0;
-        s[i].values = (struct buf){0};
-    }
-    r = put_change(j, name, n, s, packaged, e);
+    side_init(&s[0]);
+    side_init(&s[1]);
+    r = put_change(j, name, n, s, packaged, verdict, e);
     buf_done(&s[0].values);
     buf_done(&s[1].values);
     return r;

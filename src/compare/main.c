@@ -8,6 +8,9 @@
  *   path, skip     only these and what is below; not these ("*": part of one name); both repeated
  *   text_max       of one unified diff; 0: no diffs and no hashes
  *   content_max    with the content of new files up to this; 0: none
+ *   onto           the layers of the target of a merge: each change gets a verdict
+ *   ours, theirs   what decides conflicts at and below this path; both repeated
+ *   tar            instead of records: the files that are to be applied, as an archive
  * It writes records of wire/change.h to standard output: files, in the order of their paths, then
  * packages, services, users, groups and timetables; the last one says how it went.  Exit: 0, or 1
  * after an error. */
@@ -91,6 +94,18 @@ static int read_line(struct job *j, struct str line)
         return read_layers(j, BEFORE, value);
     if (str_eq_c(key, "after"))
         return read_layers(j, AFTER, value);
+    if (str_eq_c(key, "onto")) {
+        j->merge = true;
+        return read_layers(j, ONTO, value);
+    }
+    if (str_eq_c(key, "tar")) {
+        j->tar = true;
+        return 0;
+    }
+    if (str_eq_c(key, "ours"))
+        return add_text(j->ours, &j->ours_count, value);
+    if (str_eq_c(key, "theirs"))
+        return add_text(j->theirs, &j->theirs_count, value);
     if (str_eq_c(key, "path"))
         return add_text(j->path, &j->path_count, value);
     if (str_eq_c(key, "skip"))
@@ -134,10 +149,9 @@ static int open_layers(struct job *j, struct err *e)
 
 /* --- the program --- */
 
-static int compare(struct job *j, struct err *e)
+static int say_others(struct job *j, struct err *e)
 {
-    if (open_layers(j, e) < 0 || packages_find(j, e) < 0 || job_walk(j, e) < 0 ||
-        accounts_find(j, e) < 0 || units_end(j, e) < 0 || job_flush(j, e) < 0)
+    if (accounts_find(j, e) < 0 || units_end(j, e) < 0 || job_flush(j, e) < 0)
         return -1;
     for (size_t i = 0; i < CHANGE_KIND_COUNT; i++) {
         buf_add_str(&j->out, buf_str(&j->late[i]));
@@ -146,6 +160,22 @@ static int compare(struct job *j, struct err *e)
             return -1;
     }
     return 0;
+}
+
+static int compare(struct job *j, struct err *e)
+{
+    if (open_layers(j, e) < 0 || (!j->merge && packages_find(j, e) < 0) || job_walk(j, e) < 0)
+        return -1;
+    return j->tar ? tar_finish(j, e) : j->merge ? job_flush(j, e) : say_others(j, e);
+}
+
+/* An archive that is cut off is refused by its reader; why is said on standard error. */
+static int say_tar_end(const struct err *why)
+{
+    if (why->code == ERR_NONE)
+        return 0;
+    (void)fprintf(stderr, "%s\n", why->msg);
+    return 1;
 }
 
 static int say_end(struct job *j, const struct err *why)
@@ -181,5 +211,5 @@ int main(int argc, char **argv)
         (void)err_set(&e, ERR_INTERNAL, -r, "read '%.80s'", argv[1]);
     else if (read_request(&j, str_make(buf_cstr(&request), buf_len(&request)), &e) == 0)
         (void)compare(&j, &e);
-    return say_end(&j, &e);
+    return j.tar ? say_tar_end(&e) : say_end(&j, &e);
 }

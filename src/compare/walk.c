@@ -51,33 +51,57 @@ static bool is_package_dir(struct str path)
            str_ends(path, STR("lib/node_modules"));
 }
 
-static int walk_dir(struct job *j, const struct dir *d, bool packaged, int depth, struct err *e);
+struct place { /* what is known of a directory that is walked */
+    bool packaged;
+    enum below below;
+    int depth;
+};
+
+static int walk_dir(struct job *j, const struct dir *d, struct place at, struct err *e);
 
 static int walk_below(struct job *j, const struct dir *in, const char *name,
-                      const struct node n[SIDES], bool packaged, int depth, struct err *e)
+                      const struct node n[SIDES], struct place at, struct err *e)
 {
     struct dir d;
     int r = 0;
 
-    if (depth >= DEPTH_MAX)
+    if (at.depth >= DEPTH_MAX)
         return err_set(e, ERR_TOO_LARGE, 0, "directories are nested more than %d deep", DEPTH_MAX);
     if (dir_open(in, name, n, &d, e) < 0)
         return -1;
     if (!dir_is_shared(&d, BEFORE, AFTER)) {
-        if (is_package_dir(job_path(j)))
+        if (is_package_dir(job_path(j)) && !j->merge)
             r = packages_below(j, &d, e);
+        at.depth++;
         if (r == 0)
-            r = walk_dir(j, &d, packaged, depth + 1, e);
+            r = walk_dir(j, &d, at, e);
     }
     dir_close(&d);
     return r;
 }
 
-static int walk_entry(struct job *j, const struct dir *d, const char *name, bool packaged,
-                      int depth, struct err *e)
+/* The record of a change, or in a tar the file itself. */
+static int tell_change(struct job *j, const char *name, const struct node n[SIDES], bool packaged,
+                       uint8_t verdict, struct err *e)
+{
+    bool equal;
+
+    if (!j->tar)
+        return file_change(j, name, n, packaged, verdict, e);
+    if (verdict != CHANGE_APPLY || !n[AFTER].there ||
+        (n[BEFORE].there && n[BEFORE].layer == n[AFTER].layer))
+        return 0;
+    if (file_equal(name, &n[BEFORE], &n[AFTER], &equal, e) < 0)
+        return -1;
+    return equal ? 0 : tar_put(j, name, &n[AFTER], e);
+}
+
+static int walk_entry(struct job *j, const struct dir *d, const char *name, struct place at,
+                      struct err *e)
 {
     struct node n[SIDES];
     struct str path = job_path(j);
+    uint8_t verdict = CHANGE_NO_VERDICT;
     uintptr_t how;
     int wanted;
 
@@ -88,29 +112,32 @@ static int walk_entry(struct job *j, const struct dir *d, const char *name, bool
     if ((!n[BEFORE].there && !n[AFTER].there) || wanted == 0 || is_skipped(j, path))
         return 0;
     how = (uintptr_t)map_get(&j->packaged, path);
-    if (wanted == 2 && file_change(j, name, n, packaged || how != 0, e) < 0)
+    if (j->merge && merge_decide(j, d, name, n, at.below, &verdict, &at.below, e) < 0)
+        return -1;
+    if (wanted == 2 && tell_change(j, name, n, at.packaged || how != 0, verdict, e) < 0)
         return -1;
     if (!node_is_dir(&n[BEFORE]) && !node_is_dir(&n[AFTER]))
         return 0;
-    return walk_below(j, d, name, n, packaged || how == PACKAGED_TREE, depth, e);
+    at.packaged = at.packaged || how == PACKAGED_TREE;
+    return walk_below(j, d, name, n, at, e);
 }
 
-static int walk_dir(struct job *j, const struct dir *d, bool packaged, int depth, struct err *e)
+static int walk_dir(struct job *j, const struct dir *d, struct place at, struct err *e)
 {
     AUTO(names_done) struct names names = {0};
-    size_t at = buf_len(&j->path_now);
+    size_t end = buf_len(&j->path_now);
     int r = 0;
 
     if (names_read(d, BEFORE, AFTER, &names, e) < 0)
         return -1;
     for (size_t i = 0; i < names.n && r == 0; i++) {
-        if (at > 0)
+        if (end > 0)
             buf_add_char(&j->path_now, '/');
         buf_add_c(&j->path_now, names.v[i]);
         r = buf_len(&j->path_now) > CHANGE_PATH_MAX
                 ? err_set(e, ERR_TOO_LARGE, 0, "a path is over %d bytes", CHANGE_PATH_MAX)
-                : walk_entry(j, d, names.v[i], packaged, depth, e);
-        buf_truncate(&j->path_now, at);
+                : walk_entry(j, d, names.v[i], at, e);
+        buf_truncate(&j->path_now, end);
     }
     return r;
 }
@@ -131,7 +158,8 @@ static int walk_root(struct job *j, struct err *e)
             return err_set(e, ERR_INTERNAL, 0, "look at a layer");
     }
     buf_add_char(&j->path_now, '.');
-    if (is_wanted(j, STR("")) == 2 && file_change(j, ".", n, false, e) < 0)
+    if (is_wanted(j, STR("")) == 2 && !j->merge &&
+        file_change(j, ".", n, false, CHANGE_NO_VERDICT, e) < 0)
         return -1;
     buf_clear(&j->path_now);
     return 0;
@@ -139,5 +167,5 @@ static int walk_root(struct job *j, struct err *e)
 
 int job_walk(struct job *j, struct err *e)
 {
-    return walk_root(j, e) < 0 ? -1 : walk_dir(j, &j->root, false, 0, e);
+    return walk_root(j, e) < 0 ? -1 : walk_dir(j, &j->root, (struct place){0}, e);
 }

@@ -719,13 +719,14 @@ static int open_images(struct daemon *d, struct err *e)
                        &d->snapshots, e) < 0)
         return -1;
     images_sweep(d->images);
-    d->changes = changes_new(&(struct changes_config){.sandboxes = d->sandboxes,
-                                                      .snapshots = d->snapshots,
-                                                      .images = d->images,
-                                                      .program = d->compare,
-                                                      .ignore = &c->diff_ignore,
-                                                      .jobs_max = &c->diffs_max});
-    return 0;
+    return changes_open(&(struct changes_config){.store = d->store,
+                                                 .sandboxes = d->sandboxes,
+                                                 .snapshots = d->snapshots,
+                                                 .images = d->images,
+                                                 .program = d->compare,
+                                                 .ignore = &c->diff_ignore,
+                                                 .jobs_max = &c->diffs_max},
+                        &d->changes, e);
 }
 
 static int open_server(struct daemon *d, struct err *e)

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define PART (64 * 1024)
@@ -118,6 +119,26 @@ static void owner_of(const struct extract *x, uid_t *uid, gid_t *gid)
     *gid = x->call->gid != GUEST_NO_ID ? x->call->gid : kept ? (gid_t)t->gid : 0;
 }
 
+/* Kept with owners alone: from the inside they are root's to set, from an archive of a stranger
+ * they are not wanted.  After owner and mode, whose changes clear capabilities. */
+static int set_xattrs(struct extract *x, int fd)
+{
+    const struct tar_entry *t = &x->tar.entry;
+    static const struct str kept[] = {
+        {"user.", 5}, {"security.capability", 19}, {"system.posix_acl_", 17}};
+
+    for (size_t i = 0; i < t->xattr_count; i++) {
+        AUTO(mem_free) char *name = str_dup(t->xattrs[i].name);
+        bool is_kept = false;
+
+        for (size_t k = 0; k < ARRAY_LEN(kept); k++)
+            is_kept = is_kept || str_starts(t->xattrs[i].name, kept[k]);
+        if (is_kept && fsetxattr(fd, name, t->xattrs[i].value.p, t->xattrs[i].value.n, 0) < 0)
+            return extract_failed(x, "set an attribute of", errno);
+    }
+    return 0;
+}
+
 /* Owner before mode: chown(2) clears set-user-id. */
 static int own(struct extract *x, int fd)
 {
@@ -129,7 +150,7 @@ static int own(struct extract *x, int fd)
         return extract_failed(x, "change the owner of", errno);
     if (fchmod(fd, x->tar.entry.mode) < 0)
         return extract_failed(x, "change the mode of", errno);
-    return 0;
+    return x->call->flags & GUEST_FILE_OWNER ? set_xattrs(x, fd) : 0;
 }
 
 /* Removes an existing entry, except a directory that is not empty. */

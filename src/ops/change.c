@@ -68,4 +68,40 @@ const struct op op_sandbox_diff = {
     .also = "application/x-ndjson",
     .audited = true,
 };
+
+static const struct op_field merge_fields[] = {
+    FIELD(struct merge_in, id, OP_STR, .required = true, .positional = true, .min = 1, .max = 255, .example = "try-3",
+          .text = "The fork: its id or name."),
+    FIELD(struct merge_in, onto, OP_STR, .required = true, .min = 1, .max = 255, .example = "build",
+          .text = "The sandbox that gets its changes; it must run."),
+    FIELD(struct merge_in, dry_run, OP_BOOL, .preset = "false", .example = "true", .text = "Only say what would be done."),
+    FIELD(struct merge_in, ours, OP_LIST, .max = 1000, .example = "/etc/hosts",
+          .text = "Where both have changed, keep what the target has: at and below these paths; '/': everywhere. The longest path counts."),
+    FIELD(struct merge_in, theirs, OP_LIST, .max = 1000, .example = "/srv", .text = "Likewise: take what the fork has."),
+};
+static const struct op_field merge_reply[] = {
+    REPLY("sandbox", OP_STR, "The target's id.", .example = "sb_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("fork", OP_STR, "The fork's id.", .example = "sb_01k4r8w2m9h5t7c3xqve"),
+    REPLY("done", OP_BOOL, "True if the changes are in the target now; false after a dry run, and if there are conflicts: then nothing was changed.", .example = "true"),
+    REPLY("undo", OP_STR, "The snapshot of the target before; null: nothing was changed.", .nullable = true, .example = "sn_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("applied", OP_INT, "Number of changes that the target gets.", .example = "12"),
+    REPLY("already", OP_INT, "Number of changes that it has already.", .example = "0"),
+    REPLY("conflicts", OP_INT, "Number of files that both have changed, and nobody has decided.", .example = "0"),
+    REPLY("kept", OP_INT, "Number of conflicts decided for the target.", .example = "0"),
+    REPLY("changes", OP_JSON, "The changes, each with its 'verdict': apply, already, conflict or kept; all conflicts, and at most 1,000 others.", .types = "array"),
+};
+const struct op op_merge = {
+    .name = "fork.apply",
+    .group = "snapshot",
+    .text = "Bring what a fork has changed into another sandbox.\n"
+            "Compares three states: the snapshot that it was forked from, the fork, and the target. What the target has changed since stays. "
+            "Where both have changed the same file otherwise, that is a conflict: without a decision for each, nothing is changed. The "
+            "commands of both stand still meanwhile. The target's files before become an automatic snapshot.",
+    .method = "POST",
+    .path = "/holt/v1/forks/{id}/apply",
+    .verb = "apply",
+    .perm = PERM_SANDBOX_WRITE,
+    IN(merge_fields, struct merge_in),
+    OUT(merge_reply, "Merged"),
+};
 /* clang-format on */

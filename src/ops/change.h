@@ -10,4 +10,10 @@ struct diff_in {
     int64_t limit;
 };
 
-extern const struct op op_diff, op_sandbox_diff;
+struct merge_in {
+    struct str id, onto;
+    bool dry_run;
+    struct op_list ours, theirs;
+};
+
+extern const struct op op_diff, op_sandbox_diff, op_merge;

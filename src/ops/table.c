@@ -139,6 +139,7 @@ const struct op *const op_table[] = {
     &op_snapshot_restore,
     &op_diff,
     &op_sandbox_diff,
+    &op_merge,
     &op_fork,
     &op_fork_keep,
     &op_target_create,

@@ -11,6 +11,10 @@ const char *const change_what_names[CHANGE_WHAT_COUNT] = {
     [CHANGE_CHANGED] = "changed",
     [CHANGE_REMOVED] = "removed",
 };
+const char *const change_verdict_names[CHANGE_VERDICT_COUNT] = {
+    [CHANGE_NO_VERDICT] = "",       [CHANGE_APPLY] = "apply", [CHANGE_ALREADY] = "already",
+    [CHANGE_CONFLICT] = "conflict", [CHANGE_KEPT] = "kept",
+};
 const char *const change_type_names[CHANGE_TYPE_COUNT] = {
     [CHANGE_ABSENT] = "absent",   [CHANGE_REGULAR] = "file", [CHANGE_DIR] = "directory",
     [CHANGE_SYMLINK] = "symlink", [CHANGE_FIFO] = "fifo",    [CHANGE_SOCKET] = "socket",
@@ -53,6 +57,8 @@ static const struct wire_field change_fields[] = {
     WIRE_FIELD(struct change, path, .kind = WIRE_TEXT, .max = CHANGE_PATH_MAX),
     SIDE(before),
     SIDE(after),
+    WIRE_FIELD(struct change, verdict, .kind = WIRE_U8, .max = CHANGE_VERDICT_COUNT - 1),
+    SIDE(onto),
     WIRE_FIELD(struct change, text, .kind = WIRE_BLOB, .max = CHANGE_TEXT_MAX),
     WIRE_FIELD(struct change, content, .kind = WIRE_BLOB, .max = CHANGE_CONTENT_MAX),
     WIRE_FIELD(struct change, manager, .kind = WIRE_TEXT, .max = 16),
@@ -81,7 +87,7 @@ static size_t rows_size(const struct wire_rows *r, const struct wire_layout *row
 /* An upper bound of the encoded record. */
 static size_t change_size(const struct change *c)
 {
-    const struct change_side *sides[] = {&c->before, &c->after};
+    const struct change_side *sides[] = {&c->before, &c->after, &c->onto};
     size_t n = 512 + c->path.n + c->text.n + c->content.n + c->manager.n + c->name.n +
                c->old_value.n + c->new_value.n + rows_size(&c->attrs, &change_attr_row);
 

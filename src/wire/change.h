@@ -56,6 +56,16 @@ enum change_flag {
     CHANGE_PACKAGED = 16     /* a package that differs too has brought or taken it */
 };
 
+enum change_verdict { /* of a merge: what becomes of the change in the target */
+                      CHANGE_NO_VERDICT,
+                      CHANGE_APPLY,    /* the target is as before: it gets the change */
+                      CHANGE_ALREADY,  /* the target has it */
+                      CHANGE_CONFLICT, /* the target has changed too, otherwise */
+                      CHANGE_KEPT,     /* a conflict, decided for the target */
+                      CHANGE_VERDICT_COUNT
+};
+extern const char *const change_verdict_names[CHANGE_VERDICT_COUNT]; /* "", "apply" … */
+
 struct change_xattr {
     struct str name, value;
 };
@@ -82,9 +92,11 @@ struct change {
     uint16_t by, flags; /* enum change_bit, change_flag */
     struct str path;    /* without a leading "/"; ".": the root itself; at most CHANGE_PATH_MAX */
     struct change_side before, after;
-    struct str text;    /* a unified diff of the file, from its first "@@"; empty: none */
-    struct str content; /* with CHANGE_CONTENT */
-    struct str manager; /* "dpkg", "apk", "rpm", "pip", "npm" */
+    uint8_t verdict;         /* enum change_verdict */
+    struct change_side onto; /* of a merge: the target */
+    struct str text;         /* a unified diff of the file, from its first "@@"; empty: none */
+    struct str content;      /* with CHANGE_CONTENT */
+    struct str manager;      /* "dpkg", "apk", "rpm", "pip", "npm" */
     struct str name, old_value, new_value;
     struct wire_rows attrs; /* struct change_attr */
     uint64_t size;

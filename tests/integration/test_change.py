@@ -5,6 +5,8 @@ import os
 import pty
 import socket
 import subprocess
+import threading
+import time
 import urllib.request
 
 import pytest
@@ -333,3 +335,177 @@ def test_a_hundred_thousand_files_in_bounded_memory(tmp_path):
         d.ok("DELETE", f"{BOXES}/{b}")
     finally:
         d.stop()
+
+
+# --- merge-back ---
+
+
+def fork(holtd, source, count=1):
+    made = holtd.ok("POST", "/holt/v1/forks", {"source": source, "count": count})["sandboxes"]
+    return [s["id"] for s in made]
+
+
+def apply(holtd, fork, onto, **more):
+    return holtd.ok("POST", f"/holt/v1/forks/{fork}/apply", {"onto": onto, **more}, timeout=120)
+
+
+def drop(holtd, *boxes):
+    for b in boxes:
+        holtd.ok("DELETE", f"{BOXES}/{b}")
+
+
+TREE = ("cd /root && find . -printf '%p %y %m %U %G %l\\n' | sort && find . -type f -exec sha256sum {} + | sort; python3 -c '"
+        "import os\nfor d, ds, fs in sorted(os.walk(\"/root\")):\n for f in sorted(fs + ds):\n  p = os.path.join(d, f)\n"
+        "  print(p, [(a, os.getxattr(p, a, follow_symlinks=False)) for a in os.listxattr(p, follow_symlinks=False)])'")
+
+
+def test_every_kind_of_change_is_merged(holtd, box):
+    """What the fork is, the target becomes; what the target has gained stays; and it can be taken back."""
+    b = box()
+    sh(holtd, b, BEFORE)
+    (f,) = fork(holtd, b)
+    sh(holtd, f, CHANGE)
+    was = sh(holtd, b, TREE)
+    dry = apply(holtd, f, b, dry_run=True)
+    assert dry["done"] is False and dry["applied"] > 15 and dry["conflicts"] == 0 and dry["undo"] is None
+    assert sh(holtd, b, TREE) == was, "a dry run changes nothing"
+    done = apply(holtd, f, b)
+    assert done["done"] is True and done["applied"] == dry["applied"] and done["undo"].startswith("sn_")
+    assert sh(holtd, b, TREE) == sh(holtd, f, TREE)
+    assert sh(holtd, b, "stat -c %h /root/conf; stat -c %i /root/conf /root/hard | uniq | wc -l").split() == ["2", "1"], "a hard link stays one"
+    assert sh(holtd, b, "stat -c %Y /root/tool") == sh(holtd, f, "stat -c %Y /root/tool")
+    again = apply(holtd, f, b)
+    assert again["done"] is True and again["applied"] == 0 and again["already"] == dry["applied"] and again["undo"] is None
+    holtd.ok("POST", f"{BOXES}/{b}/restore", {"snapshot": done["undo"]})
+    assert sh(holtd, b, TREE) == was
+    assert holtd.ok("GET", f"{BOXES}/{f}")["state"] == "running", "resumed"
+    drop(holtd, f)
+
+
+def test_conflicts_are_listed_and_never_guessed(holtd, box):
+    b = box()
+    sh(holtd, b, "cd /root; for f in both same mine gone stays; do echo $f > $f; done; mkdir d r t; echo 1 > d/1; echo 1 > r/1; echo 1 > t/1")
+    (f,) = fork(holtd, b)
+    sh(holtd, f, "cd /root; echo fork > both; echo equal > same; rm gone; chmod 600 stays; rm -r d; rm -r t; echo file > t; echo n > r/new; echo f > fresh")
+    sh(holtd, b, "cd /root; echo box > both; echo equal > same; echo changed > gone; echo more > d/gained; echo more > t/gained; rm -r r; echo mine > mine;"
+                 "echo b > fresh; echo own > own")
+    was = sh(holtd, b, TREE)
+    reply = apply(holtd, f, b)
+    verdicts = {c["path"]: c["verdict"] for c in reply["changes"]}
+    assert reply["done"] is False and reply["undo"] is None and reply["conflicts"] == 5
+    assert {p for p, v in verdicts.items() if v == "conflict"} == {"/root/both", "/root/gone", "/root/t", "/root/r/new", "/root/fresh"}
+    assert verdicts["/root/same"] == "already" and verdicts["/root/stays"] == verdicts["/root/d/1"] == verdicts["/root/d"] == "apply"
+    both = next(c for c in reply["changes"] if c["path"] == "/root/both")
+    assert both["onto"]["size"] == len("box\n") and both["after"]["size"] == len("fork\n")
+    assert sh(holtd, b, TREE) == was, "with a conflict, nothing is changed"
+    assert apply(holtd, f, b, theirs=["/root/both"])["conflicts"] == 4
+    done = apply(holtd, f, b, theirs=["/"], ours=["/root/gone", "/root/r", "/root/t"])
+    assert done["done"] is True and done["conflicts"] == 0 and done["kept"] >= 3
+    assert sh(holtd, b, "cd /root; cat both same gone fresh own mine; stat -c %a stays; ls d t; ls r 2>&1 || true").split() == [
+        "fork", "equal", "changed", "f", "own", "mine", "600", "d:", "gained", "t:", "1", "gained", "ls:", "cannot", "access", "'r':", "No", "such",
+        "file", "or", "directory"]
+    drop(holtd, f)
+
+
+def test_eight_forks_of_a_busy_sandbox(holtd, box):
+    """Merged back one after another, with and without conflicts: exactly the expected tree, and what the parent has added since is there."""
+    b = box(name="busy")
+    sh(holtd, b, "cd /root; mkdir src; for i in 1 2 3 4 5 6 7 8; do echo $i > src/$i; done; echo 0 > shared; mkdir log")
+    busy = holtd.ok("POST", f"{BOXES}/{b}/execs", {"background": True, "command": [
+        "sh", "-c", "i=0; while :; do i=$((i+1)); echo $i >> /root/log/all; echo $i > /root/log/last; sleep 0.01; done"]})["id"]
+    forks = fork(holtd, b, 8)
+    for n, f in enumerate(forks, 1):
+        sh(holtd, f, f"cd /root; echo fork {n} > src/{n}; echo new > added-{n}; mkdir -p deep/{n}; echo x > deep/{n}/x; echo fork {n} > other-{n % 2}; rm -r log")
+    sh(holtd, b, "cd /root; echo gained > gained; echo parent > src/8")
+    outcomes = []
+    for n, f in enumerate(forks, 1):
+        reply = apply(holtd, f, "busy", ours=["/root/log"])
+        conflicts = {c["path"] for c in reply["changes"] if c["verdict"] == "conflict"}
+        outcomes.append((reply["done"], conflicts))
+        if conflicts:
+            assert apply(holtd, f, "busy", ours=["/root/log", "/root/src"], theirs=["/root/other-0", "/root/other-1"])["done"] is True
+    assert outcomes == [(True, set()), (True, set())] + [(False, {f"/root/other-{n % 2}"} | ({"/root/src/8"} if n == 8 else set())) for n in range(3, 9)]
+    tree = sh(holtd, b, "cd /root; cat src/* gained shared other-0 other-1; cat added-* | sort | uniq -c; find deep -type f | wc -l").split("\n")
+    assert tree[:8] == [f"fork {n}" for n in range(1, 8)] + ["parent"] and tree[8:12] == ["gained", "0", "fork 8", "fork 7"]
+    assert tree[12].split() == ["8", "new"] and tree[13] == "8"
+    lines = [int(x) for x in sh(holtd, b, "cat /root/log/all").split()]
+    assert lines == list(range(1, len(lines) + 1)), "not a line of the busy command is lost"
+    more = sh(holtd, b, "wc -l < /root/log/all")
+    wait_for(lambda: sh(holtd, b, "wc -l < /root/log/all") != more)
+    assert holtd.ok("GET", f"{BOXES}/{b}/execs/{busy}")["state"] == "running"
+    assert len(holtd.ok("POST", f"/holt/v1/forks/{forks[0]}/keep")["removed"]) == 7
+    drop(holtd, forks[0])
+
+
+def test_what_is_no_merge(holtd, box):
+    b, other = box(), box()
+    (f,) = fork(holtd, b)
+
+    def refused(fork, **fields):
+        status, reply, _ = holtd.request("POST", f"/holt/v1/forks/{fork}/apply", fields)
+        return status, reply["error"]["message"]
+    assert refused(b, onto=f) == (409, f"sandbox '{b}' is no fork")
+    assert refused(f, onto=f)[0] == 400 and refused(f, onto="nobody")[0] == 404 and refused(f, onto=b, ours=["x"])[0] == 400
+    holtd.ok("POST", f"{BOXES}/{b}/stop", {"force": True})
+    assert "does not run" in refused(f, onto=b)[1]
+    assert apply(holtd, f, other)["done"] is True, "into a sibling of the same image"
+    drop(holtd, f)
+
+
+def test_a_kill_in_the_middle_of_a_merge_is_said(tmp_path):
+    """kill -9 of holtd at any moment: afterwards both run, nothing is left, and a merge that had begun to write is an event with the way back."""
+    d = native(tmp_path)
+    try:
+        b = d.ok("POST", BOXES, {})["id"]
+        sh(d, b, "mkdir /root/m; echo was > /root/m/f")
+        (f,) = fork(d, b)
+        sh(d, f, "cd /root/m; rm f; for i in $(seq 1 30); do head -c 3000000 /dev/zero > $i; done; echo end > zz")
+        before = sh(d, b, TREE)
+        told = set()
+        for delay in (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8):
+            t = threading.Thread(target=lambda: quietly(lambda: apply(d, f, b)))
+            t.start()
+            time.sleep(delay)
+            d.process.kill()
+            d.process.wait()
+            t.join()
+            d = native(tmp_path)
+            wait_for(lambda: {d.ok("GET", f"{BOXES}/{x}")["state"] for x in (b, f)} == {"running"})
+            wait_for(lambda: not tools(d))
+            events = [e for e in all_events(d) if e["type"].startswith("merge.")]
+            wait_for(lambda: sh(d, b, "echo"))
+            now = sh(d, b, TREE)
+            if now != before:
+                wait_for(lambda: [e for e in all_events(d) if e["type"].startswith("merge.")])
+                events = [e for e in all_events(d) if e["type"].startswith("merge.")]
+                undo = events[-1]["data"]["undo"]
+                d.ok("POST", f"{BOXES}/{b}/restore", {"snapshot": undo})
+                assert sh(d, b, TREE) == before, "the snapshot is the way back"
+            told |= {e["type"] for e in events}
+        assert apply(d, f, b)["done"] is True
+        assert sh(d, b, "cat /root/m/zz") == "end\n"
+        drop(d, b, f)
+        assert told
+    finally:
+        d.stop()
+
+
+def quietly(what):
+    try:
+        what()
+    except (AssertionError, OSError):
+        pass
+
+
+def test_merge_on_the_command_line(holtd, box):
+    b = box(name="target")
+    sh(holtd, b, "echo 1 > /root/a; echo 1 > /root/b")
+    made = holtd.ok("POST", "/holt/v1/forks", {"source": "target", "name": "try"})["sandboxes"][0]["id"]
+    sh(holtd, made, "echo 2 > /root/a; rm /root/b; echo n > /root/n")
+    dry = holt(holtd, "apply", "try", "--onto", "target", "--dry-run").splitlines()
+    assert dry == ["apply    M /root/a", "apply    D /root/b", "apply    A /root/n", "3 to apply, 0 already there, 0 kept, 0 conflicts"]
+    sh(holtd, b, "echo 3 > /root/a")
+    assert "decide each conflict" in holt(holtd, "apply", "try", "--onto", "target", status=1)
+    assert holt(holtd, "apply", "try", "--onto", "target", "--theirs", "/").splitlines()[-1].startswith("3 applied")
+    assert sh(holtd, b, "cat /root/a /root/n; ls /root") == "2\nn\na\nn\n"
+    drop(holtd, made)

@@ -124,6 +124,7 @@ static const struct {
     {"fork",            "gpa"},
     {"change.diff",     "gpa"},
     {"sandbox.diff",    "gpa"},
+    {"fork.apply",      "gpa"},
     {"fork.keep",       "gpa"},
     {"image.commit",    "pa"},
     {"target.create", "pa"},

@@ -104,6 +104,10 @@ static void put_file(struct jw *w, const struct change *c)
     jw_array_end(w);
     put_side(w, "before", &c->before);
     put_side(w, "after", &c->after);
+    if (c->verdict != CHANGE_NO_VERDICT) {
+        jw_kc(w, "verdict", change_verdict_names[c->verdict]);
+        put_side(w, "onto", &c->onto);
+    }
     jw_kbool(w, "binary", c->flags & CHANGE_BINARY);
     jw_kbool(w, "packaged", c->flags & CHANGE_PACKAGED);
     if (c->flags & CHANGE_TEXT_LEFT)

@@ -36,14 +36,20 @@ struct change_diff {
 
 /* --- the registry --- */
 
-struct changes *changes_new(const struct changes_config *c)
+int changes_open(const struct changes_config *c, struct changes **ret, struct err *e)
 {
     struct changes *l = xzalloc(sizeof *l);
 
     l->c = *c;
     l->started_ms = clock_wall_ms();
     list_init(&l->running);
-    return l;
+    list_init(&l->merges);
+    if (merges_load(l, e) < 0) {
+        changes_free(l);
+        return err_wrap(e, "read the merges");
+    }
+    *ret = l;
+    return 0;
 }
 
 static void diff_free(struct change_diff *d)
@@ -61,6 +67,7 @@ struct changes *changes_free(struct changes *l)
 {
     if (!l)
         return NULL;
+    merges_free(l);
     while (!list_is_empty(&l->running))
         change_cancel(LIST_ENTRY(l->running.next, struct change_diff, link));
     buf_done(&l->program);
@@ -74,6 +81,7 @@ void changes_tick(struct changes *l)
         return;
     l->swept = true;
     tools_sweep(l->c.sandboxes, CHANGE_TOOL, l->started_ms);
+    merges_recover(l);
 }
 
 /* --- telling --- */
@@ -300,14 +308,14 @@ static int check_room(const struct changes *l, struct err *e)
     return err_limit(e, "diffs_max", *l->c.jobs_max, "try again when one has ended");
 }
 
-static void put_line(struct buf *to, const char *key, struct str value)
+void change_put_path(struct buf *to, const char *key, struct str path)
 {
     /* as inside: "/etc/" is "etc", and "/" everything */
-    while (value.n > 0 && value.p[0] == '/')
-        value = str_skip(value, 1);
-    while (value.n > 0 && value.p[value.n - 1] == '/')
-        value.n--;
-    buf_printf(to, "%s=" STR_FMT, key, STR_ARG(value));
+    while (path.n > 0 && path.p[0] == '/')
+        path = str_skip(path, 1);
+    while (path.n > 0 && path.p[path.n - 1] == '/')
+        path.n--;
+    buf_printf(to, "%s=" STR_FMT, key, STR_ARG(path));
     buf_add_char(to, '\0');
 }
 
@@ -319,10 +327,10 @@ static int put_request(const struct changes *l, const struct change_spec *s, str
             memchr(s->paths[i].p, '\0', s->paths[i].n))
             return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' is not an absolute path",
                            (int)size_min(s->paths[i].n, 100), s->paths[i].p);
-        put_line(to, "path", s->paths[i]);
+        change_put_path(to, "path", s->paths[i]);
     }
     for (size_t i = 0; !s->all && i < l->c.ignore->n; i++)
-        put_line(to, "skip", str_of(l->c.ignore->v[i]));
+        change_put_path(to, "skip", str_of(l->c.ignore->v[i]));
     buf_printf(to, "text_max=%zu", s->no_text ? 0 : s->text_max ? s->text_max : TEXT_MAX);
     buf_add_char(to, '\0');
     buf_printf(to, "content_max=%zu", size_min(s->content_max, CHANGE_CONTENT_MAX));
@@ -330,25 +338,16 @@ static int put_request(const struct changes *l, const struct change_spec *s, str
     return 0;
 }
 
-static int find_states(struct changes *l, const struct change_spec *s, struct change_diff *d,
-                       struct err *e)
-{
-    struct str to = s->to;
-
-    if (change_state_find(l, s, to, false, &d->after, e) < 0)
-        return -1;
-    return change_state_find(l, s, s->from.n > 0 ? s->from : to, s->from.n == 0, &d->before, e);
-}
-
-static struct tool *start(struct change_diff *d, const struct change_mounts *m, int64_t time_ms)
+struct tool *change_tool(struct changes *l, const struct change_mounts *m, struct str request,
+                         int64_t time_ms, const struct tool_events *ev)
 {
     const struct tool_file files[] = {
-        {STR(PROGRAM_INSIDE), buf_str(&d->l->program), 0755},
-        {STR(REQUEST_INSIDE), buf_str(&d->request), 0600},
+        {STR(PROGRAM_INSIDE), buf_str(&l->program), 0755},
+        {STR(REQUEST_INSIDE), request, 0600},
     };
 
     return tool_start(
-        d->l->c.sandboxes,
+        l->c.sandboxes,
         &(struct tool_spec){
             .name = CHANGE_TOOL,
             .argv = (const struct str[]){STR(PROGRAM_INSIDE), STR(REQUEST_INSIDE)},
@@ -361,16 +360,14 @@ static struct tool *start(struct change_diff *d, const struct change_mounts *m, 
             .limits = {.memory_bytes = MEMORY_BYTES, .pids = PIDS, .nofile = FILES_MAX},
             .time_ms = time_ms > 0 ? time_ms : TIME_MS,
             .output_max = 4096,
-            .events = {.piped = on_output, .done = on_done, .arg = d},
+            .events = *ev,
         });
 }
 
-struct change_diff *change_diff(struct changes *l, const struct change_spec *s,
-                                const struct change_events *ev, struct err *e)
+struct change_diff *change_run(struct changes *l, struct change_mounts *m, int64_t time_ms,
+                               const struct change_events *ev, struct err *e)
 {
-    struct change_mounts m = {0};
     struct change_diff *d;
-    int r;
 
     if (check_room(l, e) < 0 || read_program(l, e) < 0)
         return NULL;
@@ -379,20 +376,33 @@ struct change_diff *change_diff(struct changes *l, const struct change_spec *s,
     d->events = *ev;
     list_push(&l->running, &d->link);
     l->count++;
-    r = find_states(l, s, d, e);
-    if (r == 0)
-        r = change_mounts_make(&d->before, &d->after, &m, e);
-    if (r == 0)
-        r = put_request(l, s, &m.request, e);
-    if (r < 0) {
+    d->request = m->request;
+    d->tool = change_tool(l, m, buf_str(&d->request), time_ms,
+                          &(struct tool_events){.piped = on_output, .done = on_done, .arg = d});
+    return d;
+}
+
+struct change_diff *change_diff(struct changes *l, const struct change_spec *s,
+                                const struct change_events *ev, struct err *e)
+{
+    struct change_state before = {0}, after = {0};
+    struct change_mounts m = {0};
+    struct change_diff *d = NULL;
+
+    if (change_state_find(l, s, s->to, false, &after, e) == 0 &&
+        change_state_find(l, s, s->from.n > 0 ? s->from : s->to, s->from.n == 0, &before, e) == 0 &&
+        change_mounts_make(&before, &after, &m, e) == 0 && put_request(l, s, &m.request, e) == 0)
+        d = change_run(l, &m, s->time_ms, ev, e);
+    if (!d) {
         buf_done(&m.request);
-        diff_free(d);
+        change_state_done(l, &before);
+        change_state_done(l, &after);
         return NULL;
     }
-    d->request = m.request;
-    d->from_ms = d->before.at_ms;
-    d->to_ms = d->after.at_ms;
-    d->commands = !s->no_commands && d->after.sandbox[0];
-    d->tool = start(d, &m, s->time_ms);
+    d->before = before;
+    d->after = after;
+    d->from_ms = before.at_ms;
+    d->to_ms = after.at_ms;
+    d->commands = !s->no_commands && after.sandbox[0];
     return d;
 }

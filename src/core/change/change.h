@@ -18,6 +18,7 @@ struct conf_list;
 struct exec;
 
 struct changes_config {
+    struct store *store;
     struct sandboxes *sandboxes;
     struct snapshots *snapshots;
     struct images *images;
@@ -25,7 +26,8 @@ struct changes_config {
     const struct conf_list *ignore; /* volatile trees, "/tmp", read at each use */
     const int64_t *jobs_max;        /* at once, of everybody */
 };
-struct changes *changes_new(const struct changes_config *c);
+/* Reads the rows of merges (blocking: at start-up only). */
+CHECKED int changes_open(const struct changes_config *c, struct changes **ret, struct err *e);
 struct changes *changes_free(struct changes *l); /* cancels what runs; takes NULL; returns NULL */
 /* Once a second: after a crash, ends what the last holtd had begun. */
 void changes_tick(struct changes *l);

@@ -15,6 +15,7 @@ struct changes {
     struct list running; /* struct change_diff */
     int64_t count, started_ms;
     struct buf program; /* read once */
+    struct list merges; /* struct merge */
     bool swept;
 };
 
@@ -40,5 +41,23 @@ struct change_mounts {
     char targets[32][8];
     struct buf request;
 };
+/* m->request is the caller's. */
 CHECKED int change_mounts_make(const struct change_state *before, const struct change_state *after,
                                struct change_mounts *ret, struct err *e);
+CHECKED int change_mounts_onto(const struct change_state *onto, struct change_mounts *m,
+                               struct err *e);
+void change_put_path(struct buf *to, const char *key, struct str path); /* a line of a request */
+
+/* Runs holt-compare on these; takes m->request, unless it returns NULL. */
+struct change_diff *change_run(struct changes *l, struct change_mounts *m, int64_t time_ms,
+                               const struct change_events *ev, struct err *e);
+struct tool;
+struct tool_events;
+/* request: borrowed until its end. */
+struct tool *change_tool(struct changes *l, const struct change_mounts *m, struct str request,
+                         int64_t time_ms, const struct tool_events *ev);
+
+/* merge.c */
+CHECKED int merges_load(struct changes *l, struct err *e);
+void merges_recover(struct changes *l);
+void merges_free(struct changes *l);

@@ -222,3 +222,8 @@ int change_mounts_make(const struct change_state *before, const struct change_st
 {
     return mount_state(ret, before, "before", e) < 0 ? -1 : mount_state(ret, after, "after", e);
 }
+
+int change_mounts_onto(const struct change_state *onto, struct change_mounts *m, struct err *e)
+{
+    return mount_state(m, onto, "onto", e);
+}

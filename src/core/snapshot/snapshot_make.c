@@ -266,6 +266,20 @@ static void dropped(void *arg, struct snapshot *s, const struct err *e)
     (void)e;
 }
 
+/* A merge of a fork needs what it began as. */
+static bool has_forks(const struct snapshots *l, const struct snapshot *s)
+{
+    struct sandbox_info i;
+
+    for (struct sandbox *f = sandbox_next(l->c.sandboxes, &principal_system, STR("")); f;
+         f = sandbox_next(l->c.sandboxes, &principal_system, str_of(i.id))) {
+        sandbox_info(f, &i);
+        if (str_eq_c(i.forked_from, s->id))
+            return true;
+    }
+    return false;
+}
+
 void snapshot_retain(struct snapshots *l, const char *sandbox)
 {
     const struct snapshot_call call = {&principal_system, dropped, NULL};
@@ -276,7 +290,7 @@ void snapshot_retain(struct snapshots *l, const char *sandbox)
         struct snapshot *s = l->sorted[i - 1];
 
         if (s->automatic && s->state == SNAPSHOT_READY && strcmp(s->sandbox, sandbox) == 0 &&
-            ++automatic > AUTOMATIC_KEPT)
+            ++automatic > AUTOMATIC_KEPT && !has_forks(l, s))
             (void)!snapshot_remove(s, &call, &e);
     }
 }
