@@ -13,6 +13,7 @@
 #include "ops/playbook.h"
 #include "ops/policy.h"
 #include "ops/port.h"
+#include "ops/remote.h"
 #include "ops/secret.h"
 #include "ops/server.h"
 #include "ops/session.h"
@@ -172,6 +173,11 @@ const struct op *const op_table[] = {
     &op_volume_get,
     &op_volume_update,
     &op_volume_remove,
+    &op_remote_list,
+    &op_remote_secrets,
+    &op_remote_add,
+    &op_remote_rotate,
+    &op_remote_revoke,
     &op_secret_create,
     &op_secret_set,
     &op_secret_list,
@@ -264,6 +270,7 @@ const struct op_group op_groups[] = {
     {"task", "Tasks: work from a manifest to its artifacts, queued and run by holt."},
     {"volume", "Volumes: files shared by sandboxes."},
     {"secret", "Secrets: values that sandboxes use without holding them."},
+    {"remote", "Remote agents: machines that joined, and their secrets."},
     {"rule", "Rules: hosts that a person allowed or denied to sandboxes."},
     {"agent", "Agents: registration, autonomy, pause and revocation."},
     {"project", "Projects: a board, files and members."},

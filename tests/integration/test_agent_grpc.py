@@ -4,12 +4,13 @@ import json
 import os
 import secrets
 import signal
+import subprocess
 
 import grpc
 import pytest
 
 from agent_client import PROVISIONING, Agent, M, run
-from daemon import Holtd, all_events, free_ports, wait_for
+from daemon import BUILD, Holtd, all_events, environment, free_ports, wait_for
 
 API = "/api/v1"
 
@@ -292,3 +293,106 @@ def test_a_registration_must_come_first_and_be_its_own(holtd, name):
         e = wait_for(lambda: a.error)
         assert e.code() == grpc.StatusCode.INVALID_ARGUMENT and "registration" in e.details(), e
         a.end()
+
+
+# --- secrets by request ---
+
+def test_the_life_of_a_secret(tmp_path):
+    d = start(tmp_path)
+    try:
+        made = d.ok("POST", "/holt/v1/remote-secrets", {"agent": "told"})
+        assert len(made["secret"]) == 64 and made["owner"].startswith("token/")
+        assert d.request("POST", "/holt/v1/remote-secrets", {"agent": "told"})[0] == 409
+        assert d.request("POST", "/holt/v1/remote-secrets", {"agent": "Bad_Id"})[0] == 400
+        assert d.request("POST", "/holt/v1/remote-secrets", {"agent": "x", "secret": "A" * 64})[0] == 400
+        row, = d.ok("GET", "/holt/v1/remote-secrets")["secrets"]
+        assert row["agent"] == "told" and row["secret"] is None
+        a = Agent(d.port, "told", made["secret"])
+        ready(d, "told")
+        assert d.ok("GET", "/holt/v1/remotes")["remotes"][0]["status"] == "ready"
+        # a rotation: the old one until the new one was used
+        new = d.ok("POST", "/holt/v1/remote-secrets/told/rotate", {"grace_ms": 600000})
+        assert new["rotating"] and new["secret"] != made["secret"]
+        assert not a.error
+        a.drop()
+        assert not a.connect().error, "the old one, within its grace"
+        a.drop()
+        a.secret = new["secret"]
+        assert not a.connect().error
+        assert refusal(d, "told", made["secret"]).code() == grpc.StatusCode.UNAUTHENTICATED
+        assert not d.ok("GET", "/holt/v1/remote-secrets")["secrets"][0]["rotating"]
+        # without grace, and over a restart
+        last = d.ok("POST", "/holt/v1/remote-secrets/told/rotate", {"grace_ms": 0})["secret"]
+        assert not a.error, "its link stays"
+        d.kill()
+        d = start(tmp_path)
+        assert refusal(d, "told", new["secret"]).code() == grpc.StatusCode.UNAUTHENTICATED
+        a.port, a.secret = d.port, last
+        a.drop()
+        assert not a.connect().error
+        # revoked
+        assert d.request("DELETE", "/holt/v1/remote-secrets/told")[0] == 204
+        e = wait_for(lambda: a.error)
+        assert e.code() == grpc.StatusCode.UNAUTHENTICATED and "revoked" in e.details(), e
+        assert refusal(d, "told", last).code() == grpc.StatusCode.UNAUTHENTICATED
+        assert d.request("DELETE", "/holt/v1/remote-secrets/told")[0] == 404
+        types = wait_for(lambda: len(t := [e["type"] for e in all_events(d, type="remote.*")]) == 4 and t)
+        assert types == ["remote.secret_added", "remote.secret_rotated", "remote.secret_rotated", "remote.secret_revoked"]
+        a.end()
+    finally:
+        d.stop()
+
+
+def test_secrets_of_both_kinds(holtd):
+    d = holtd
+    d.ok("PUT", "/holt/v1/secrets/git", {"value": "hidden-value", "hosts": ["git.example"]})
+    status, made, _ = d.request("POST", f"{API}/secrets", {"agent_id": "listed"})
+    assert status == 201 and len(made["secret"]) == 64
+    rows = [s for s in d.ok("GET", f"{API}/secrets")["secrets"] if s.get("agent_id", s.get("name")) in ("listed", "git")]
+    assert [(r["kind"], r.get("agent_id") or r["name"]) for r in rows] == [("agent", "listed"), ("egress", "git")]
+    text = json.dumps(rows)
+    assert "hidden-value" not in text and made["secret"] not in text and hashlib.sha256(made["secret"].encode()).hexdigest() not in text
+    assert [r["kind"] for r in d.ok("GET", f"{API}/secrets?kind=egress")["secrets"]] == ["egress"]
+    assert d.request("POST", f"{API}/secrets", {"agent_id": "listed"})[0] == 409
+    assert d.request("POST", f"{API}/secrets", {})[0] == 422
+    again = d.ok("POST", f"{API}/secrets", {"agent_id": "listed", "rotate": True})
+    assert again["secret"] != made["secret"]
+    status, turned, _ = d.request("POST", f"{API}/agents/listed/rotate-secret?grace_seconds=60")
+    assert status == 202 and turned["grace_seconds"] == 60 and turned["status"] == "accepted" and len(turned["secret"]) == 64
+    assert d.ok("GET", f"{API}/operations/{turned['operation_id']}")["status"] == "completed"
+    assert d.request("POST", f"{API}/agents/nobody/rotate-secret")[0] == 404
+    a = Agent(d.port, "listed", again["secret"])
+    assert not a.error
+    assert d.ok("DELETE", f"{API}/secrets/listed")["deleted"] is True
+    wait_for(lambda: a.error)
+    assert d.request("DELETE", f"{API}/secrets?agent_id=listed")[0] == 404
+    a.end()
+    observer = d.new_token("watcher", "observer")["token"]
+    assert d.request("POST", f"{API}/secrets", {"agent_id": "x"}, token=observer)[0] == 403
+    d.request("DELETE", f"{API}/agents/listed")
+    d.request("DELETE", "/holt/v1/secrets/git")
+
+
+def test_a_secret_of_another_tenant(holtd):
+    d = holtd
+    tokens = {t: d.ok("POST", "/holt/v1/tokens", {"name": t, "role": "operator", "tenant": t})["token"] for t in ("red", "blue")}
+    d.ok("POST", "/holt/v1/remote-secrets", {"agent": "of-red"}, token=tokens["red"])
+    assert [s["agent"] for s in d.ok("GET", "/holt/v1/remote-secrets", token=tokens["blue"])["secrets"]] == []
+    assert d.request("DELETE", "/holt/v1/remote-secrets/of-red", token=tokens["blue"])[0] == 404
+    assert d.request("POST", "/holt/v1/remote-secrets/of-red/rotate", {}, token=tokens["blue"])[0] == 404
+    d.ok("DELETE", "/holt/v1/remote-secrets/of-red", token=tokens["red"])
+
+
+def test_remote_on_the_command_line(holtd, agent, name):
+    def holt(*args, want=0):
+        r = subprocess.run([f"{BUILD}/holt", *args], env=environment({"HOLT_SERVER": holtd.url, "HOLT_TOKEN": holtd.token}), capture_output=True,
+                           text=True, timeout=60, check=False)
+        assert r.returncode == want, r
+        return r.stdout
+    assert name in holt("remote", "ls")
+    made = json.loads(holt("-o", "json", "remote", "add", "by-cli"))
+    assert len(made["secret"]) == 64
+    assert "by-cli" in holt("remote", "secrets")
+    assert json.loads(holt("-o", "json", "remote", "rotate", "by-cli", "--grace", "1h"))["rotating"]
+    holt("remote", "revoke", "by-cli")
+    assert "by-cli" not in holt("remote", "secrets")

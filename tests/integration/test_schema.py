@@ -193,7 +193,11 @@ class World:
     def schedule(self):
         return self.ok("POST", "/task-schedules", {"name": self.new_name(), "cron": "@monthly", "manifest": self.manifest()})["id"]
 
+    def remote_secret(self):
+        return self.ok("POST", "/remote-secrets", {"agent": self.new_name()})["agent"]
+
     NEW = {  # one for each request
+        "agent": remote_secret,
         "exec": exec, "task": playbook_task, "session": terminal, "tasks": task, "messages": message, "snapshots": snapshot, "forks": fork,
         "task-runs": task_run, "task-schedules": schedule,
     }

@@ -99,6 +99,7 @@ class World:
         image = a("POST", f"{API}/images/import?name=img-{MARK}&format=tar", tar(member("f", MARK.encode())))
         certificate = a("POST", f"{API}/access/certificates", {"public_key": PUBLIC_KEY, "principals": [MARK]})
         secret = a("POST", f"{API}/secrets", {"name": f"sec-{MARK}", "value": f"v-{MARK}", "hosts": ["a.example"]})
+        a("POST", f"{API}/remote-secrets", {"agent": f"rem-{MARK}"})
         manifest = {"version": "1", "kind": "Task", "metadata": {"name": f"work-{MARK}"}, "repository": {"url": "http://127.0.0.1:1/r.git", "branch": "main"},
                     "claude": {"prompt": MARK}}
         work = a("POST", f"{API}/task-runs", {"manifest": manifest})
@@ -133,7 +134,7 @@ class World:
             "tokens": [owner], "agents": [agent], "reviewers": [agent], "projects": [project], "tasks": [str(task), work["id"]],
             "messages": [agent], "history": [agent], "approvals": [proposal], "proposals": [proposal], "rules": ["er_0"], "grants": ["gr_0"], "certificates": [certificate["id"]], "certificate": [certificate["id"]], "panes": [session["id"]], "plan": [plan], "pending": [proposal], "requests": [proposal], "assets": ["index.js"], "gates": ["ga_0"], "hosts": ["local"], "webhooks": ["wh_0"],
             "operations": ["op_0"], "hitl": [proposal], "vms": sorted(set(boxes)), "containers": sorted(set(boxes)), "ports": ["1"], "t": ["0" * 64], "tenant": ["ta"], "policies": ["fluid-defaults"],
-            "snapshots": [snapshot["id"], f"box-{MARK}@snap-{MARK}"], "forks": sorted(set(boxes)), "task-runs": [work["id"]], "task-schedules": [schedule["id"]], "inbox": sorted(set(boxes)), "outbox": sorted(set(boxes)),
+            "snapshots": [snapshot["id"], f"box-{MARK}@snap-{MARK}"], "forks": sorted(set(boxes)), "remote-secrets": [f"rem-{MARK}"], "task-runs": [work["id"]], "task-schedules": [schedule["id"]], "inbox": sorted(set(boxes)), "outbox": sorted(set(boxes)),
         }
         self.box, self.volume, self.image, self.secret, self.project, self.task = box, volume, image, secret, project, task
         self.marks = [MARK, box["id"], run["id"], volume["id"], image["id"], secret["id"], certificate["id"], snapshot["id"], work["id"], schedule["id"], target["id"], playbook["id"], rollout["id"], owner]
@@ -156,7 +157,7 @@ class World:
         d, box = self.d, f"{API}/sandboxes/{self.box['id']}"
         d.ok("POST", f"/agents/{self.agent}/heartbeat", {}, token=self.agents_token)  # or it goes offline by itself
         paths = [f"{API}/sandboxes?limit=1000", f"{box}/execs", f"{box}/files?path=/tmp/f", f"{box}/files/list?path=/tmp", f"{API}/volumes",
-                 f"{API}/images", f"{API}/secrets", f"{API}/task-runs", f"{API}/task-schedules", f"{API}/snapshots", f"{API}/targets", f"{API}/playbooks/pb-{MARK}", f"{API}/rollouts"]
+                 f"{API}/images", f"{API}/secrets", f"{API}/remote-secrets", f"{API}/task-runs", f"{API}/task-schedules", f"{API}/snapshots", f"{API}/targets", f"{API}/playbooks/pb-{MARK}", f"{API}/rollouts"]
         got = {p: strip(d.ok("GET", p, token=self.a.token)) for p in paths}
         people = [f"/agents/{self.agent}", f"{API}/projects/{self.project}", f"{API}/projects/{self.project}/files/list",
                   f"{API}/projects/{self.project}/files?path=f", f"{API}/tasks/{self.task}", f"{API}/tokens/{self.a.made['id']}",

@@ -16,6 +16,7 @@
 #include "ops/playbook.h"
 #include "ops/policy.h"
 #include "ops/port.h"
+#include "ops/remote.h"
 #include "ops/secret.h"
 #include "ops/server.h"
 #include "ops/session.h"
@@ -175,6 +176,11 @@ const struct op_handler op_handlers[] = {
     {&op_volume_get,    volume_get_run},
     {&op_volume_update, volume_update_run},
     {&op_volume_remove, volume_remove_run},
+    {&op_remote_list,    remote_list_run},
+    {&op_remote_secrets, remote_secrets_run},
+    {&op_remote_add,     remote_add_run},
+    {&op_remote_rotate,  remote_rotate_run},
+    {&op_remote_revoke,  remote_revoke_run},
     {&op_secret_create, secret_create_run},
     {&op_secret_set,    secret_set_run},
     {&op_secret_list,   secret_list_run},

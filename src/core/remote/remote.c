@@ -130,6 +130,11 @@ bool remotes_next(const struct remotes *all, size_t *at, struct remote **ret)
     return true;
 }
 
+size_t remotes_count(const struct remotes *all)
+{
+    return all->by_id.count;
+}
+
 bool remote_id_is_valid(struct str id)
 {
     for (size_t i = 0; i < id.n; i++) {
@@ -152,6 +157,11 @@ static struct remote *remote_new(struct remotes *all, struct str id)
     r->heartbeat_ms = clock_wall_ms(); /* silent from here on */
     (void)map_set(&all->by_id, id, r);
     return r;
+}
+
+void remote_cut(struct remote *r, const struct err *why)
+{
+    link_close(r, why, false);
 }
 
 /* --- heartbeats --- */

@@ -77,6 +77,7 @@ struct remote *remotes_find(const struct remotes *all, struct str id);
 struct remote *remotes_of_sandbox(const struct remotes *all, struct str sandbox);
 /* In no particular order; start with *at = 0; false at the end. */
 bool remotes_next(const struct remotes *all, size_t *at, struct remote **ret);
+size_t remotes_count(const struct remotes *all);
 void remote_info(const struct remote *r, struct remote_info *ret);
 /* Longer than this without a link, and it is removed. */
 int64_t remotes_gone_ms(const struct remotes *all);
@@ -104,6 +105,7 @@ struct remote_result {
 };
 void remote_result(struct remote *r, struct str command, const struct remote_result *result);
 void remote_drained(struct remote *r);
+void remote_cut(struct remote *r, const struct err *why); /* its link, if it has one */
 void remote_left(struct remote *r, void *arg); /* the link with this argument is closed */
 
 /* --- the driver's side --- */

@@ -420,20 +420,31 @@ int remote_secret_set(struct remote_secrets *l, struct str id, struct str secret
     return 0;
 }
 
-static int missing(struct str id, struct err *e)
-{
-    (void)err_set(e, ERR_NOT_FOUND, 0, "there is no secret of agent '" STR_FMT "'",
-                  (int)size_min(id.n, REMOTE_ID_MAX), id.p ? id.p : "");
-    return err_hint(e, "holt agent secret ls lists them");
-}
-
-int remote_secret_rotate(struct remote_secrets *l, struct str id, struct str secret,
-                         int64_t grace_ms, remote_secret_done done, void *arg, struct err *e)
+/* NULL: it is not there for this caller, or not the caller's to change. */
+static struct entry *find_own(struct remote_secrets *l, const struct principal *by, struct str id,
+                              struct err *e)
 {
     struct entry *x = find(l, id);
+    struct owned o = {0};
+
+    if (x)
+        o = (struct owned){.owner = str_of(x->owner), .tenant = str_of(x->tenant)};
+    if (x && owner_may(by, &o, OWNER_SEE))
+        return owner_check(by, &o, OWNER_CHANGE, "the secret of agent", x->id, e) < 0 ? NULL : x;
+    (void)err_set(e, ERR_NOT_FOUND, 0, "there is no secret of agent '" STR_FMT "'",
+                  (int)size_min(id.n, REMOTE_ID_MAX), id.p ? id.p : "");
+    (void)err_hint(e, "holt remote secrets lists them");
+    return NULL;
+}
+
+int remote_secret_rotate(struct remote_secrets *l, const struct principal *by, struct str id,
+                         struct str secret, int64_t grace_ms, remote_secret_done done, void *arg,
+                         struct err *e)
+{
+    struct entry *x = find_own(l, by, id, e);
 
     if (!x)
-        return missing(id, e);
+        return -1;
     hash_of(secret, grace_ms > 0 ? x->next : x->hash);
     if (grace_ms <= 0)
         x->next[0] = '\0';
@@ -443,13 +454,13 @@ int remote_secret_rotate(struct remote_secrets *l, struct str id, struct str sec
     return 0;
 }
 
-int remote_secret_remove(struct remote_secrets *l, struct str id, remote_secret_done done,
-                         void *arg, struct err *e)
+int remote_secret_remove(struct remote_secrets *l, const struct principal *by, struct str id,
+                         remote_secret_done done, void *arg, struct err *e)
 {
-    struct entry *x = find(l, id);
+    struct entry *x = find_own(l, by, id, e);
 
     if (!x)
-        return missing(id, e);
+        return -1;
     drop(l, x);
     save(l, done, arg);
     return 0;

@@ -39,11 +39,11 @@ CHECKED int remote_secret_set(struct remote_secrets *l, struct str id, struct st
                               const struct principal *by, remote_secret_done done, void *arg,
                               struct err *e);
 /* The old one stays valid for grace_ms; 0: not at all. */
-CHECKED int remote_secret_rotate(struct remote_secrets *l, struct str id, struct str secret,
-                                 int64_t grace_ms, remote_secret_done done, void *arg,
-                                 struct err *e);
-CHECKED int remote_secret_remove(struct remote_secrets *l, struct str id, remote_secret_done done,
-                                 void *arg, struct err *e);
+CHECKED int remote_secret_rotate(struct remote_secrets *l, const struct principal *by,
+                                 struct str id, struct str secret, int64_t grace_ms,
+                                 remote_secret_done done, void *arg, struct err *e);
+CHECKED int remote_secret_remove(struct remote_secrets *l, const struct principal *by,
+                                 struct str id, remote_secret_done done, void *arg, struct err *e);
 void remote_secret_make(char to[REMOTE_SECRET_TEXT]); /* a random one */
 bool remote_secret_is_valid(struct str secret);       /* 64 hex digits */
 /* The one of this agent, or the first after it in the order of ids (empty: the first); false: none.

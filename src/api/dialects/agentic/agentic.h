@@ -71,6 +71,7 @@ void agentic_images(struct request *r);
 struct operation;
 /* done: a sandbox_cb whose argument is the operation ends it. */
 struct operation *operation_begin(struct request *r, const char *type, struct str target);
+const char *operation_id(const struct operation *o);
 void operation_end(void *operation, struct sandbox *s, const struct err *e);
 void operation_write(struct jw *w, const struct operation *o);
 void operations_done(struct agentic *g);
@@ -127,6 +128,14 @@ void agentic_events(struct request *r);
 bool agentic_is_socket(const struct xchg *x);
 void agentic_socket(struct request *r);
 void agentic_sockets_tick(struct agentic *g);
+
+/* --- secrets (secret.c) --- */
+
+void agentic_secrets(struct request *r);
+void agentic_secret_create(struct request *r);
+void agentic_secret_delete(struct request *r);
+void agentic_secrets_delete(struct request *r);
+void agentic_agent_rotate(struct request *r);
 
 /* --- tasks and their files (task.c, storage.c) --- */
 

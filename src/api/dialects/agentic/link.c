@@ -216,7 +216,7 @@ static int accept_first(struct request *r, struct str id, struct str secret, str
 
     if (!may_come_first(r)) {
         (void)refuse(e, "Invalid agent secret");
-        return err_hint(e, "make one: holt agent secret create; or the setting "
+        return err_hint(e, "make one: holt remote add; or the setting "
                            "remote_first_contact");
     }
     if (!remote_secret_is_valid(secret)) {

@@ -43,6 +43,11 @@ struct operation *operation_begin(struct request *r, const char *type, struct st
     return o;
 }
 
+const char *operation_id(const struct operation *o)
+{
+    return o->id;
+}
+
 void operation_end(void *operation, struct sandbox *s, const struct err *e)
 {
     struct operation *o = operation;

@@ -227,6 +227,7 @@ static const struct route routes[] = {
     ROUTE("GET", "/agents/{id}/sessions", "agent_sessions", PERM_SANDBOX_READ, agentic_agent_sessions),
     ROUTE("POST", "/agents/{id}/sessions", "session_create", PERM_SANDBOX_WRITE, agentic_agent_session_create),
     ROUTE("DELETE", "/agents/{id}/sessions/{name}", "agent_session_kill", PERM_SANDBOX_WRITE, agentic_agent_session_kill),
+    ROUTE("POST", "/agents/{id}/rotate-secret", "agent_rotate", PERM_SECRETS, agentic_agent_rotate),
     ROUTE("POST", "/agents/{id}/hitl", "hitl_create", PERM_SANDBOX_WRITE, agentic_hitl_create),
 
     ROUTE("GET", "/sessions", "sessions", PERM_SANDBOX_READ, agentic_sessions),
@@ -256,6 +257,10 @@ static const struct route routes[] = {
     ROUTE("GET", "/operations/{id}", "operation", PERM_SANDBOX_READ, agentic_operation),
     ROUTE("GET", "/hitl", "hitl", PERM_ASK_READ, agentic_hitl),
     ROUTE("POST", "/hitl/{id}/respond", "hitl_respond", PERM_TEAM_RULE, agentic_hitl_respond),
+    ROUTE("GET", "/secrets", "secrets", PERM_SECRET_READ, agentic_secrets),
+    ROUTE("POST", "/secrets", "secret_create", PERM_SECRETS, agentic_secret_create),
+    ROUTE("DELETE", "/secrets", "secrets_delete", PERM_SECRETS, agentic_secrets_delete),
+    ROUTE("DELETE", "/secrets/{id}", "secret_delete", PERM_SECRETS, agentic_secret_delete),
     ROUTE("GET", "/events", "events", PERM_EVENTS, agentic_events),
 
     ROUTE("POST", "/tasks", "task_submit", PERM_SANDBOX_WRITE, agentic_task_submit, .body_max = 2 << 20),
