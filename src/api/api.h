@@ -25,6 +25,8 @@ struct api_config {
     struct volumes *volumes;
     struct access *access;
     struct templates *templates;
+    struct builds *builds;
+    struct loadouts *loadouts;
     struct playbooks *playbooks;
     struct targets *targets;
     struct rollouts *rollouts;

@@ -3,6 +3,7 @@
 
 #include "cli/notes.h"
 #include "cli/term.h"
+#include "cli/verb_build.h"
 #include "cli/verb_op.h"
 #include "cli/volume_flag.h"
 #include "proto/json.h"
@@ -42,7 +43,8 @@ int create_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct 
     AUTO(json_decref) json_t *all = json_deep_copy(args);
     AUTO(reply_done) struct reply reply = {0};
 
-    if (volume_flag_apply(c, all, e) < 0 || op_request(c, cmd->op, all, &reply, e) < 0)
+    if (loadout_ready(c, args, e) < 0 || volume_flag_apply(c, all, e) < 0 ||
+        op_request(c, cmd->op, all, &reply, e) < 0)
         return -1;
     return print_brief(c, cmd->op, &reply, NULL, args, e);
 }

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "cli/session.h"
 #include "cli/term.h"
+#include "cli/verb_build.h"
 #include "cli/verb_op.h"
 #include "cli/volume_flag.h"
 #include "ops/exec.h"
@@ -137,7 +138,8 @@ int run_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err
     AUTO(buf_done) struct buf body = {0};
     AUTO(session_end) struct session_end end = {0};
 
-    if (check_command(args, e) < 0 || check_rm(args, e) < 0 || volume_flag_apply(c, all, e) < 0)
+    if (check_command(args, e) < 0 || check_rm(args, e) < 0 || loadout_ready(c, args, e) < 0 ||
+        volume_flag_apply(c, all, e) < 0)
         return -1;
     if (detach)
         return run_detached_run(c, cmd, all, e);

@@ -246,6 +246,23 @@ static const struct cli_flag build_vm_flags[] = {
     {{.name = "size", .type = OP_STR, .preset = "10G", .text = "Size of the root disk, such as 10G or 512M."}, 0},
     {{.name = "minimal", .type = OP_BOOL, .text = "A root disk with busybox only: small and fast."}, 0},
 };
+#define DETACH_BUILD {{.name = "detach", .type = OP_BOOL, .text = "Do not wait: print the build's id."}, 'd', false}
+static const struct cli_flag loadout_resolve_flags[] = {
+    {{.name = "file", .type = OP_STR, .example = "loadout.yaml", .text = "A file with the declaration; - is standard input."}, 'f', false},
+};
+static const struct cli_flag loadout_build_flags[] = {
+    {{.name = "file", .type = OP_STR, .example = "loadout.yaml", .text = "A file with the declaration; - is standard input."}, 'f', false},
+    DETACH_BUILD,
+};
+static const struct cli_flag image_build_flags[] = {
+    {{.name = "dir", .type = OP_STR, .required = true, .positional = true, .example = ".",
+      .text = "The directory with the Dockerfile, and the files that COPY takes."}, 0, false, .label = "DIRECTORY"},
+    {{.name = "tag", .type = OP_STR, .required = true, .min = 1, .max = 255, .example = "team/app:1.2", .text = "Name of the new image."}, 't', false},
+    {{.name = "file", .type = OP_STR, .example = "docker/Dockerfile", .text = "The Dockerfile; - is standard input. Default: that of the directory."},
+     'f', false},
+    {{.name = "build_arg", .type = OP_MAP, .example = "VERSION=1", .text = "The value of an ARG; repeatable."}, 0, false},
+    DETACH_BUILD,
+};
 static const struct cli_flag purge_flags[] = {
     STATE_FLAG,
     {{.name = "yes", .type = OP_BOOL, .text = "Do not ask for confirmation."}, 'y', false},
@@ -356,6 +373,17 @@ const struct verb verb_table[] = {
     {.verb = "image import", FLAGS(image_import_flags), .run = image_import_run,
      EXAMPLES("docker save app:1.2 | holt image import -", "holt image import rootfs.tar.gz --name base",
               "holt image import ./rootfs --name base")},
+    {.verb = "image build", .fills = "name,dockerfile,context,args,wait", FLAGS(image_build_flags), .run = image_build_verb_run,
+     .text = "Build an image from a Dockerfile.\n"
+             "FROM, RUN, COPY, ENV, ARG, WORKDIR, USER, CMD, ENTRYPOINT and LABEL are known. Each step runs in a sandbox, and is kept "
+             "as a layer for the next build.",
+     EXAMPLES("holt image build -t app:1 .", "holt image build -t app:1 --build-arg VERSION=2 --allow packages.example.com .")},
+    {.verb = "loadout resolve", FLAGS(loadout_resolve_flags), .run = loadout_resolve_run,
+     EXAMPLES("holt loadout resolve full-suite", "holt loadout resolve -f mine.yaml -o json")},
+    {.verb = "loadout build", .fills = "wait", FLAGS(loadout_build_flags), .run = loadout_build_verb_run,
+     .text = "Build the image of a loadout; `holt create --loadout` and `holt run --loadout` take it.\n"
+             "Each step runs once in a sandbox and is kept as a layer. What the steps reach is set by the server's build_hosts.",
+     EXAMPLES("holt loadout build claude-only", "holt loadout build -f mine.yaml --base debian:13")},
     {.verb = "image build-vm", .group = "image",
      .text = "Build the base of virtual machines from Debian packages: kernel, initrd and root disk.\n"
              "Needs root, and lists the packages that are missing. holtd uses the base after its next start.",

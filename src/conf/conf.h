@@ -71,6 +71,10 @@ struct config { /* each member is one row in settings.c; texts are owned */
     char *publish_url, *publish_branch, *publish_user, *publish_secret, *publish_author;
     char *publish_email;
     int64_t tasks_running, tasks_per_user, tasks_max, tasks_keep_ms;
+    /* loadouts and builds */
+    char *loadouts_dir, *loadout_image; /* loadouts_dir: "": none */
+    struct conf_list build_hosts, build_env;
+    int64_t build_step_ms, build_cache_max, builds_running;
     /* limits for agents: core/sandbox/ceiling.h */
     int64_t agent_memory, agent_memory_max, agent_cpu, agent_cpu_max, agent_pids, agent_pids_max;
     int64_t agent_disk, agent_disk_max, agent_sandboxes, agent_commands, agent_volumes;

@@ -177,6 +177,15 @@ static int check_image_alias(const char *value, struct err *e)
     return err_set(e, ERR_INVALID, 0, "'%.100s' must be NAME=IMAGE", value);
 }
 
+static int check_build_env(const char *value, struct err *e)
+{
+    const char *equals = strchr(value, '=');
+
+    if (equals && equals != value)
+        return 0;
+    return err_set(e, ERR_INVALID, 0, "'%.100s' must be NAME=VALUE", value);
+}
+
 static int check_host_mount(const char *value, struct err *e)
 {
     if (value[0] == '/' && !strstr(value, "/../") && !strstr(value, "//"))
@@ -457,6 +466,30 @@ static const struct setting own_rows[] = {
          .text = "Directory of the files that people and agents exchange (docs/tasks.md): global, inbox, outbox, tasks. "
                  "Default: 'agentshare' in the state directory."),
      .check = setting_check_path, .dir = SETTING_DIR_TENANTS},
+    {ROW(loadouts_dir, OP_STR, .preset = "", .max = 4096,
+         .text = "Directory with loadouts of your own (docs/loadouts.md): profiles, layers and providers, read at start-up. One with the path "
+                 "of a loadout of holt replaces it. Default: none."),
+     .check = setting_check_path},
+    {ROW(loadout_image, OP_STR, .preset = "host", .min = 1, .max = 255,
+         .text = "Image that loadouts are built on, if a request names none."),
+     .reload = true},
+    {ROW(build_hosts, OP_LIST, .preset = "", .max = 256,
+         .text = "Hosts that the steps of builds and loadouts reach, as in an allowlist: those of their package sources. '*': every host "
+                 "that is open. Default: none."),
+     .reload = true},
+    {ROW(build_env, OP_LIST, .preset = "", .max = 128,
+         .text = "Environment of the steps of builds and loadouts, 'NAME=VALUE': package sources like PIP_INDEX_URL, NPM_CONFIG_REGISTRY, "
+                 "APT_SOURCES, NODE_ARCHIVE."),
+     .check = check_build_env, .reload = true},
+    {ROW(build_step_ms, OP_DURATION, .preset = "30m", .min = 1000, .max = 24LL * HOUR,
+         .text = "Maximum time of one step of a build."),
+     .reload = true},
+    {ROW(build_cache_max, OP_INT, .preset = "200", .min = 1, .max = 100000,
+         .text = "Maximum number of steps of builds that are kept to be used again; the oldest go first."),
+     .reload = true},
+    {ROW(builds_running, OP_INT, .preset = "2", .min = 1, .max = 64,
+         .text = "Maximum number of builds that run at a time; the others wait."),
+     .reload = true},
     {ROW(tasks_running, OP_INT, .preset = "8", .max = 100000,
          .text = "Maximum number of tasks that run at a time; the others wait in the queue. 0: no limit."), .reload = true},
     {ROW(tasks_per_user, OP_INT, .preset = "4", .max = 100000,

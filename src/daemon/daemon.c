@@ -13,6 +13,8 @@
 #include "core/change/change.h"
 #include "core/exec/exec.h"
 #include "core/identity/tenant.h"
+#include "core/imagebuild/build.h"
+#include "core/loadout/loadout.h"
 #include "core/network/authority.h"
 #include "core/network/secret.h"
 #include "core/plan/plan.h"
@@ -76,6 +78,8 @@ struct daemon {
     struct volumes *volumes;
     struct access *access;
     struct templates *templates;
+    struct builds *builds;
+    struct loadouts *loadouts;
     struct plans *plans;
     struct playbooks *playbooks;
     struct targets *targets;
@@ -261,6 +265,7 @@ static void on_tick(uv_timer_t *t)
     snapshots_tick(d->snapshots);
     changes_tick(d->changes);
     asks_tick(d->asks);
+    builds_tick(d->builds);
     tasks_tick(d->tasks);
     rollouts_tick(d->rollouts);
     schedules_tick(d->schedules);
@@ -745,6 +750,8 @@ static int open_server(struct daemon *d, struct err *e)
                                      .volumes = d->volumes,
                                      .access = d->access,
                                      .templates = d->templates,
+                                     .builds = d->builds,
+                                     .loadouts = d->loadouts,
                                      .plans = d->plans,
                                      .playbooks = d->playbooks,
                                      .targets = d->targets,
@@ -785,6 +792,22 @@ static int open_secrets(struct daemon *d, struct err *e)
     return 0;
 }
 
+static void open_builds(struct daemon *d)
+{
+    const struct config *c = d->conf;
+
+    d->builds = builds_new(&(struct builds_config){.loop = &d->loop,
+                                                   .sandboxes = d->sandboxes,
+                                                   .images = d->images,
+                                                   .space = d->space,
+                                                   .step_ms = &c->build_step_ms,
+                                                   .cache_max = &c->build_cache_max,
+                                                   .running = &c->builds_running,
+                                                   .hosts = &c->build_hosts,
+                                                   .env = &c->build_env});
+    loadouts_start(d->loadouts, d->builds, d->images);
+}
+
 static int start(struct daemon *d, struct err *e)
 {
     int r = plain_loop_init(&d->loop);
@@ -816,7 +839,10 @@ static int start(struct daemon *d, struct err *e)
                                           .space = d->space,
                                           .keep_strays = d->foreign},
                    &d->blobs, e) < 0 ||
-        open_secrets(d, e) < 0 || open_server(d, e) < 0)
+        open_secrets(d, e) < 0)
+        return -1;
+    open_builds(d);
+    if (open_server(d, e) < 0)
         return -1;
     apply_counts(d);
     start_handles(d);
@@ -869,6 +895,8 @@ static void finish(struct daemon *d)
     tasks_close(d->tasks);
     rollouts_close(d->rollouts);
     d->changes = changes_free(d->changes);
+    if (d->builds)
+        builds_close(d->builds);
     d->sandboxes = sandboxes_close(d->sandboxes);
     d->remotes = remotes_free(d->remotes);
     d->remote_secrets = remote_secrets_free(d->remote_secrets);
@@ -883,6 +911,8 @@ static void finish(struct daemon *d)
     d->volumes = volumes_free(d->volumes);
     d->access = access_free(d->access);
     d->templates = templates_free(d->templates);
+    d->loadouts = loadouts_free(d->loadouts);
+    d->builds = builds_free(d->builds);
     d->plans = plans_free(d->plans);
     d->playbooks = playbooks_free(d->playbooks);
     d->targets = targets_free(d->targets);
@@ -924,7 +954,11 @@ int daemon_run(struct config *conf, const struct conf_sources *from, struct err 
     (void)signal(SIGPIPE, SIG_IGN);
     apply_settings(d);
     log_warnings(conf);
-    r = rights_give_up(conf, &d->lock, e);
+    r = loadouts_open(
+        &(struct loadouts_config){.dir = conf->loadouts_dir, .image = &conf->loadout_image},
+        &d->loadouts, e);
+    if (r == 0)
+        r = rights_give_up(conf, &d->lock, e);
     if (r == 0)
         r = start(d, e);
     if (r == 0) {

@@ -12,7 +12,7 @@ static const struct op_field image_reply[] = {
     REPLY("owner", OP_STR, "The principal that created it; null: holt itself.", .nullable = true, .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
     REPLY("tenant", OP_STR, "The tenant whose sandboxes may use it; null: all tenants.", .nullable = true, .example = "acme"),
     REPLY("state", OP_CHOICE, "Its state. Sandboxes can start only from a ready one.", .choices = op_image_states, .example = "ready"),
-    REPLY("source", OP_STR, "Its origin: 'pull', 'import', 'commit' or 'builtin'.", .example = "pull"),
+    REPLY("source", OP_STR, "Its origin: 'pull', 'import', 'commit', 'build', 'cache' (a step of a build) or 'builtin'.", .example = "pull"),
     REPLY("digest", OP_STR, "Digest of its manifest, or of the imported archive; null: it has none.", .nullable = true),
     REPLY("os", OP_STR, "What it is made for.", .example = "linux"),
     REPLY("arch", OP_STR, "What it is made for.", .example = "amd64"),
@@ -32,7 +32,7 @@ static const struct op_field image_list_fields[] = {
     FIELD(struct image_list_in, cursor, OP_STR, .max = 64, .example = "im_01k4r8w2m9h5t7c3xqvd",
           .text = "Continue after the previous page: the cursor of its reply."),
     FIELD(struct image_list_in, all, OP_BOOL, .preset = "false", .example = "true",
-          .text = "Include images whose pull or import failed in the last hour, with the reason."),
+          .text = "Include images whose pull or import failed in the last hour, with the reason, and those of steps of builds."),
 };
 const struct op op_image_list = {
     .name = "image.list",

@@ -21,7 +21,7 @@ enum { OP_UPPER_DISK, OP_UPPER_MEMORY };
 enum { OP_SYSCALLS_NARROW, OP_SYSCALLS_WIDE };
 
 struct sandbox_fields { /* the description of a sandbox; for sandbox.create and run */
-    struct str template, image, runtime, host, tenant, agent, policy;
+    struct str template, loadout, image, runtime, host, tenant, agent, policy;
     struct sandbox_traits traits;
     int rootfs, upper, syscalls; /* -1: absent */
     json_t *network;             /* a mode or a policy, or NULL */
@@ -70,6 +70,9 @@ struct sandbox_stop_in { /* of stop and restart */
     SANDBOX_FIELD(structure, template, OP_STR, .min = 1, .max = 255, .example = "python",          \
                   .text = "Template to start from, by id or name: it sets what the request does "  \
                           "not."),                                                                 \
+        SANDBOX_FIELD(structure, loadout, OP_STR, .min = 1, .max = 255, .example = "claude-only",  \
+                      .text = "Loadout that it has, by name or path: one that is built "           \
+                              "(docs/loadouts.md). 'image' is then the image it was built on."),   \
         SANDBOX_FIELD(                                                                             \
             structure, image, OP_STR, .min = 1, .max = 255, .preset = "host", .example = "host",   \
             .text = "Image to start from. 'host' means the programs of this machine, read-only."), \

@@ -2,6 +2,7 @@
 #include "ops/access.h"
 #include "ops/approval.h"
 #include "ops/board.h"
+#include "ops/build.h"
 #include "ops/change.h"
 #include "ops/egress.h"
 #include "ops/event.h"
@@ -164,6 +165,16 @@ const struct op *const op_table[] = {
     &op_rollout_logs,
     &op_rollout_cancel,
     &op_rollout_rollback,
+    &op_build_list,
+    &op_build_get,
+    &op_build_log,
+    &op_build_cancel,
+    &op_image_build,
+    &op_loadout_list,
+    &op_loadout_get,
+    &op_loadout_resolve,
+    &op_loadout_build,
+    &op_loadout_registry,
     &op_template_create,
     &op_template_list,
     &op_template_get,
@@ -267,6 +278,8 @@ const struct op_group op_groups[] = {
     {"snapshot", "Snapshots: the files of a sandbox at one moment; restore, forks, differences."},
     {"playbook", "Playbooks: changes as tasks of Ansible, applied to targets after approval."},
     {"template", "Templates: descriptions of sandboxes under a name."},
+    {"loadout", "Loadouts: declarations of what a sandbox has."},
+    {"build", "Builds: images made step by step."},
     {"task", "Tasks: work from a manifest to its artifacts, queued and run by holt."},
     {"volume", "Volumes: files shared by sandboxes."},
     {"secret", "Secrets: values that sandboxes use without holding them."},

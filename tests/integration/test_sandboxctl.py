@@ -412,6 +412,14 @@ def test_questions(ctl, holtd, agent):
     ctl("hitl", "respond", row["ID"], "--text", "yes", status=2)
 
 
+def test_loadouts(ctl):
+    rows = {r["NAME"]: r for r in table(ctl("loadout", "list", "--category", "per-provider"))}
+    assert set(rows) == {"claude-only", "codex-only", "copilot-only"} and rows["codex-only"]["DESCRIPTION"] == "Codex alone."
+    assert "profiles/full-suite.yaml" in ctl("loadout", "get", "full-suite").stdout
+    assert "init_scripts" in ctl("loadout", "registry").stdout
+    ctl("loadout", "get", "none", status=2)
+
+
 def test_storage(ctl, agent, tmp_path):
     (tmp_path / "f").write_bytes(bytes(range(256)))
     ctl("storage", "global", "push", "--path", "tools/f.bin", "-f", str(tmp_path / "f"))

@@ -148,6 +148,16 @@ static const struct {
     {"rollout.logs", "gpa"},
     {"rollout.cancel", "gpa"},
     {"rollout.rollback", "pa"},
+    {"build.list", "ogpa"},
+    {"build.get", "ogpa"},
+    {"build.log", "gpa"},
+    {"build.cancel", "pa"},
+    {"image.build", "pa"},
+    {"loadout.list", "ogpa"},
+    {"loadout.get", "ogpa"},
+    {"loadout.resolve", "ogpa"},
+    {"loadout.build", "pa"},
+    {"loadout.registry", "ogpa"},
     {"template.create", "gpa"},
     {"template.list",   "ogpa"},
     {"template.get",    "ogpa"},
@@ -267,8 +277,8 @@ static void every_role_may_what_the_matrix_says(void **state)
 static bool is_said_while_revoked(const char *op)
 {
     static const char *const said[] = {
-        "login.oidc",      "login.oidc_callback", "login",    "logout", "agent.register",
-        "agent.heartbeat", "agent.checkpoint",    "agent.ack"};
+        "login.oidc",      "login.oidc_callback", "login",     "logout",         "agent.register",
+        "agent.heartbeat", "agent.checkpoint",    "agent.ack", "loadout.resolve"};
 
     for (size_t i = 0; i < ARRAY_LEN(said); i++)
         if (strcmp(op, said[i]) == 0)

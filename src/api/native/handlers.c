@@ -5,6 +5,7 @@
 #include "ops/access.h"
 #include "ops/approval.h"
 #include "ops/board.h"
+#include "ops/build.h"
 #include "ops/change.h"
 #include "ops/egress.h"
 #include "ops/event.h"
@@ -167,6 +168,16 @@ const struct op_handler op_handlers[] = {
     {&op_rollout_logs, rollout_logs_run},
     {&op_rollout_cancel, rollout_cancel_run},
     {&op_rollout_rollback, rollout_rollback_run},
+    {&op_build_list, build_list_run},
+    {&op_build_get, build_get_run},
+    {&op_build_log, build_log_run},
+    {&op_build_cancel, build_cancel_run},
+    {&op_image_build, image_build_run},
+    {&op_loadout_list, loadout_list_run},
+    {&op_loadout_get, loadout_get_run},
+    {&op_loadout_resolve, loadout_resolve_run},
+    {&op_loadout_build, loadout_build_run},
+    {&op_loadout_registry, loadout_registry_run},
     {&op_template_create, template_create_run},
     {&op_template_list, template_list_run},
     {&op_template_get, template_get_run},

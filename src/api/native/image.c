@@ -68,6 +68,8 @@ void image_list_run(struct request *r)
     for (struct image *i = image_next(all, &r->who, in->cursor, in->all); i && !l.more;
          i = image_next(all, &r->who, str_of(info.id), in->all)) {
         image_info(i, &info);
+        if (!in->all && str_eq_c(info.source, IMAGE_SOURCE_CACHE))
+            continue;
         if (reply_list_take(&l, str_of(info.id)))
             write_image(&w, &info);
     }

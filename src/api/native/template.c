@@ -2,6 +2,7 @@
 #include "api/native/template.h"
 
 #include "api/native/handlers.h"
+#include "api/native/loadout.h"
 #include "api/reply_list.h"
 #include "api/share/named.h"
 #include "api/share/sandbox.h"
@@ -159,7 +160,7 @@ static bool request_decides(const json_t *body, const char *name)
            (strcmp(name, "allow") == 0 && json_object_get(body, "network"));
 }
 
-int template_apply(const struct request *r, const struct op *op, json_t *body, struct err *e)
+static int apply_template(const struct request *r, const struct op *op, json_t *body, struct err *e)
 {
     const json_t *ref = json_object_get(body, "template");
     const char *name;
@@ -187,4 +188,11 @@ int template_apply(const struct request *r, const struct op *op, json_t *body, s
             json_object_set(body, name, value);
     }
     return 0;
+}
+
+int template_apply(const struct request *r, const struct op *op, json_t *body, struct err *e)
+{
+    if (apply_template(r, op, body, e) < 0)
+        return -1;
+    return op == &op_template_create ? 0 : loadout_apply(r, op, body, e); /* it is kept by name */
 }

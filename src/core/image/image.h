@@ -23,7 +23,7 @@ struct image_info {
     const char *id;
     struct str name; /* "team/app:1.2"; empty: another image has taken it */
     struct str owner, tenant;
-    struct str source;             /* "pull", "import", "builtin" */
+    struct str source;             /* "pull", "import", "commit", "build", "cache", "builtin" */
     struct str digest;             /* of the manifest or the archive */
     struct str os, arch, defaults; /* defaults: a JSON object */
     enum image_state state;
@@ -136,8 +136,12 @@ CHECKED int image_pull(struct images *l, const struct image_pull_spec *s,
 
 /* --- commit --- */
 
+#define IMAGE_SOURCE_CACHE                                                                         \
+    "cache" /* of a step of a build (core/imagebuild): lists leave it out                          \
+             */
 struct image_commit_spec {
     struct str name;
+    const char *source;        /* NULL: "commit" */
     const char *const *layers; /* lowest first: known and held */
     size_t layer_count;
     bool on_host;

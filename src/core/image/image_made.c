@@ -149,7 +149,7 @@ int image_from_layers(struct images *l, const struct image_commit_spec *s,
     c->j.done = done;
     c->j.arg = arg;
     c->j.gone = commit_gone;
-    job_start(&c->j, l, "commit", by);
+    job_start(&c->j, l, s->source ? s->source : "commit", by);
     mem_free(c->j.i->name);
     c->j.i->name = TAKE(name);
     c->j.i->on_host = s->on_host;

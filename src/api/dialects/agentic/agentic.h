@@ -94,6 +94,12 @@ void agentic_write_metrics(struct jw *w, const struct api *a, const struct sandb
                            const struct driver_stats *s);
 void agentic_counts(const struct request *r, int64_t *ret_connected, int64_t *ret_ready);
 
+/* --- loadouts (loadout.c) --- */
+
+void agentic_loadouts(struct request *r);
+void agentic_loadout(struct request *r);
+void agentic_loadout_registry(struct request *r);
+
 /* --- made anew (remake.c) --- */
 
 void agentic_agent_reprovision(struct request *r);

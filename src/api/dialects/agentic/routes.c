@@ -254,6 +254,10 @@ static const struct route routes[] = {
     ROUTE("POST", "/containers/{name}/stop", "container_stop", PERM_SANDBOX_WRITE, agentic_container_stop),
     ROUTE("GET", "/container-images", "images", PERM_SANDBOX_READ, agentic_images),
 
+    ROUTE("GET", "/loadouts", "loadouts", PERM_SANDBOX_READ, agentic_loadouts),
+    ROUTE("GET", "/loadouts/{name...}", "loadout", PERM_SANDBOX_READ, agentic_loadout),
+    ROUTE("GET", "/loadout/registry", "loadout_registry", PERM_SANDBOX_READ, agentic_loadout_registry),
+
     ROUTE("GET", "/operations/{id}", "operation", PERM_SANDBOX_READ, agentic_operation),
     ROUTE("GET", "/hitl", "hitl", PERM_ASK_READ, agentic_hitl),
     ROUTE("POST", "/hitl/{id}/respond", "hitl_respond", PERM_TEAM_RULE, agentic_hitl_respond),
