@@ -202,9 +202,9 @@ def closure(names):
     return sorted(found)
 
 
-def debian_image():
-    """A tar of a small Debian root with apt in it, from the packages of this machine; no archive is asked."""
-    names = closure(BASE)
+def debian_image(more=()):
+    """A tar of a small Debian root with apt in it, from the packages of this machine; no archive is asked.  more: packages besides."""
+    names = closure(BASE + list(more))
     status = "".join("Package: %s\nStatus: install ok installed\nArchitecture: %s\nVersion: %s\nMaintainer: t <t@t>\nDescription: t\n\n" % tuple(line.split("\t"))
                      for line in dpkg("${Package}\t${Architecture}\t${Version}", *names))
     out = io.BytesIO()
