@@ -14,7 +14,7 @@ from ssh_client import API, SSHD
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SCRIPT = f"{ROOT}/tools/golden-vm"
-pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="files of an image belong to root"),
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="files of an image belong to root"),
               pytest.mark.skipif(not SSHD or not shutil.which("dpkg"), reason="no sshd, or no Debian: tools/deps test")]
 
 

@@ -1,6 +1,7 @@
 /* ansible: one run of ansible-playbook against one machine, in a throw-away sandbox. */
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/omit.h"
 #include "core/access/access.h"
 #include "core/playbook/rollout_internal.h"
 #include "core/sandbox/sandbox.h"
@@ -302,20 +303,26 @@ static void put_files(struct ansible *a, const struct machine *at, const char *h
     buf_printf(&a->ssh,
                "Host target\n  HostName %s\n  Port %lld\n  User %s\n"
                "  HostKeyAlias holt-target\n  UserKnownHostsFile " FILE_KNOWN "\n"
-               "  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n"
+               "  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking %s\n"
                "  UpdateHostKeys no\n  CheckHostIP no\n"
                "  IdentityFile " FILE_KEY "\n  CertificateFile " FILE_CERTIFICATE "\n"
                "  IdentitiesOnly yes\n  IdentityAgent none\n"
                "  PreferredAuthentications publickey\n  PasswordAuthentication no\n"
                "  ForwardAgent no\n  ConnectTimeout 30\n  ServerAliveInterval 15\n"
                "  ProxyCommand /usr/bin/python3 " FILE_CONNECT " %s %lld\n",
-               host, (long long)port, at->login, host, (long long)port);
+               host, (long long)port, at->login, rule_is_omitted("pin") ? "no" : "yes", host,
+               (long long)port);
 }
 
 static void put_network(struct buf *to, const char *host, int64_t port)
 {
     struct jw w = {.to = to};
 
+    if (rule_is_omitted("reach")) {
+        buf_add_c(to, "{\"mode\": \"allowlist\", \"allow\": [{\"cidr\": \"0.0.0.0/0\", \"ports\": "
+                      "[\"1-65535\"], \"scheme\": \"tcp\"}]}");
+        return;
+    }
     jw_object(&w);
     jw_kc(&w, "mode", "allowlist");
     jw_key(&w, "allow");

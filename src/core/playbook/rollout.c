@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/omit.h"
 #include "core/playbook/playbook.h"
 #include "core/playbook/rollout_internal.h"
 #include "core/playbook/target.h"
@@ -240,6 +241,11 @@ void rollout_step(struct rollout *ro)
         steps[ro->sm.state](ro);
 }
 
+bool rollout_needs_people(const struct rollout *ro)
+{
+    return ro->people > 0 && !rule_is_omitted("approval");
+}
+
 /* --- the queue: by age --- */
 
 static bool is_running(const struct rollout *ro)
@@ -277,7 +283,7 @@ static void queue_begin(struct rollout *ro)
         rollout_apply_begin(ro);
     else if (!ro->unchecked[0])
         rollout_go(ro, ROLLOUT_CHECKING);
-    else if (ro->people > 0)
+    else if (rollout_needs_people(ro))
         rollout_ask(ro);
     else
         rollout_go(ro, ROLLOUT_APPROVED);
@@ -441,7 +447,8 @@ static void take_playbook(struct rollout *ro, struct playbook *p)
 
     playbook_info(p, &i);
     playbook_yaml(i.name, STR("all"), i.become, playbook_tasks(p), &text);
-    (void)playbook_check_acts(playbook_tasks(p), &why);
+    if (!rule_is_omitted("looking"))
+        (void)playbook_check_acts(playbook_tasks(p), &why);
     (void)snprintf(ro->playbook, sizeof ro->playbook, "%s", i.id);
     ro->playbook_name = str_dup(i.name);
     ro->text = buf_steal(&text);

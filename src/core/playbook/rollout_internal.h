@@ -58,6 +58,7 @@ void rollout_go(struct rollout *ro, enum rollout_state to);
 void rollout_state_set(struct rollout *ro, enum rollout_state to);
 void rollout_step(struct rollout *ro);
 void rollout_tell(struct rollout *ro); /* its watchers */
+bool rollout_needs_people(const struct rollout *ro);
 void rollout_fail(struct rollout *ro, const struct err *e);
 void rollout_failed(struct rollout *ro, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

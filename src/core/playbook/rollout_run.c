@@ -65,7 +65,7 @@ static void check_ended(void *arg, const struct tool_result *r, const struct err
         rollout_failed(ro, "the check ended with status %d", r->exit_code);
     else if (ro->check)
         rollout_go(ro, ROLLOUT_SUCCEEDED);
-    else if (ro->people > 0)
+    else if (rollout_needs_people(ro))
         rollout_ask(ro);
     else /* whatever it said: a service that has yet to be installed fails in a check */
         rollout_go(ro, ROLLOUT_APPROVED);
