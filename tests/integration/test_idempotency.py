@@ -216,6 +216,7 @@ REQUESTS = {  # by operation: path and body, of what `made` has; an operation th
     "gate.add": ("/gates", {"operation": "volume.remove", "label": "keyed=yes"}),
 }
 TELLS_A_SECRET = {"token.create", "agent.register"}
+WORKS_ON = {"task_run.create": "/task-runs", "playbook.apply": "/rollouts"}  # after the reply
 
 
 def creating():
@@ -258,6 +259,10 @@ def test_it_is_made_once(holtd, made, name):
         assert again[0] == 409 and "secret that is not kept" in again[1]["error"]["message"], again
     else:
         assert (again[0], again[2]) == (first[0], True) and again[1].get("id") == first[1].get("id"), (first, again)
+    if name in WORKS_ON:
+        work = f"{API}{WORKS_ON[name]}/{first[1]['id']}"
+        holtd.request("POST", f"{work}/cancel", {})
+        wait_for(lambda: holtd.ok("GET", work)["ended_at"])
     other = post(holtd, path, {**body, "unknown": 1}, "all")
     assert other[0] == 409 and "another request" in other[1]["error"]["message"], other
     refused = [post(holtd, path, {"unknown": 1}, "refused") for _ in range(2)]
