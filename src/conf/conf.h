@@ -80,6 +80,9 @@ struct config { /* each member is one row in settings.c; texts are owned */
     int64_t agent_disk, agent_disk_max, agent_sandboxes, agent_commands, agent_volumes;
     int64_t agent_output;
     int64_t owner_sandboxes, owner_volumes, volumes_max, secrets_max;
+    int64_t owner_running, owner_cpu, owner_memory, owner_disk, owner_tasks;
+    int64_t tenant_sandboxes, tenant_running, tenant_cpu, tenant_memory, tenant_disk, tenant_tasks;
+    int64_t total_running, total_cpu, total_memory, total_disk;
     /* defaults of the described systems' interfaces */
     char *seed_image; /* "": each one's own */
     /* images */

@@ -156,24 +156,48 @@ static void apply_counts(struct daemon *d)
     secrets_set_max(d->secrets, d->conf->secrets_max);
 }
 
+static void set_sums(const struct config *c, int64_t to[CEILING_SCOPES][CEILING_SUMS])
+{
+    int64_t *owner = to[CEILING_OWNER], *tenant = to[CEILING_TENANT], *all = to[CEILING_ALL];
+
+    owner[CEILING_SUM_RUNNING] = c->owner_running; /* their number: owner_sandboxes */
+    owner[CEILING_SUM_CPU] = c->owner_cpu;
+    owner[CEILING_SUM_MEMORY] = c->owner_memory;
+    owner[CEILING_SUM_DISK] = c->owner_disk;
+    owner[CEILING_SUM_TASKS] = c->owner_tasks;
+    tenant[CEILING_SUM_SANDBOXES] = c->tenant_sandboxes;
+    tenant[CEILING_SUM_RUNNING] = c->tenant_running;
+    tenant[CEILING_SUM_CPU] = c->tenant_cpu;
+    tenant[CEILING_SUM_MEMORY] = c->tenant_memory;
+    tenant[CEILING_SUM_DISK] = c->tenant_disk;
+    tenant[CEILING_SUM_TASKS] = c->tenant_tasks;
+    all[CEILING_SUM_RUNNING] = c->total_running;
+    all[CEILING_SUM_CPU] = c->total_cpu;
+    all[CEILING_SUM_MEMORY] = c->total_memory;
+    all[CEILING_SUM_DISK] = c->total_disk;
+}
+
 static void apply_ceilings(struct daemon *d)
 {
     const struct config *c = d->conf;
 
-    sandboxes_set_ceilings(d->sandboxes, &(struct ceilings){.agent_memory = c->agent_memory,
-                                                            .agent_memory_max = c->agent_memory_max,
-                                                            .agent_cpu = c->agent_cpu,
-                                                            .agent_cpu_max = c->agent_cpu_max,
-                                                            .agent_pids = c->agent_pids,
-                                                            .agent_pids_max = c->agent_pids_max,
-                                                            .agent_disk = c->agent_disk,
-                                                            .agent_disk_max = c->agent_disk_max,
-                                                            .agent_sandboxes = c->agent_sandboxes,
-                                                            .agent_commands = c->agent_commands,
-                                                            .agent_volumes = c->agent_volumes,
-                                                            .agent_output = c->agent_output,
-                                                            .owner_sandboxes = c->owner_sandboxes,
-                                                            .owner_volumes = c->owner_volumes});
+    struct ceilings all = (struct ceilings){.agent_memory = c->agent_memory,
+                                            .agent_memory_max = c->agent_memory_max,
+                                            .agent_cpu = c->agent_cpu,
+                                            .agent_cpu_max = c->agent_cpu_max,
+                                            .agent_pids = c->agent_pids,
+                                            .agent_pids_max = c->agent_pids_max,
+                                            .agent_disk = c->agent_disk,
+                                            .agent_disk_max = c->agent_disk_max,
+                                            .agent_sandboxes = c->agent_sandboxes,
+                                            .agent_commands = c->agent_commands,
+                                            .agent_volumes = c->agent_volumes,
+                                            .agent_output = c->agent_output,
+                                            .owner_sandboxes = c->owner_sandboxes,
+                                            .owner_volumes = c->owner_volumes};
+
+    set_sums(c, all.sums);
+    sandboxes_set_ceilings(d->sandboxes, &all);
 }
 
 static void log_warnings(const struct config *c)

@@ -14,6 +14,7 @@
 #include "ops/playbook.h"
 #include "ops/policy.h"
 #include "ops/port.h"
+#include "ops/quota.h"
 #include "ops/remote.h"
 #include "ops/secret.h"
 #include "ops/server.h"
@@ -184,6 +185,7 @@ const struct op *const op_table[] = {
     &op_volume_get,
     &op_volume_update,
     &op_volume_remove,
+    &op_quota_list,
     &op_remote_list,
     &op_remote_secrets,
     &op_remote_add,

@@ -167,6 +167,7 @@ static const struct {
     {"volume.get",      "ogpa"},
     {"volume.update",   "gpa"},
     {"volume.remove",   "gpa"},
+    {"quota.list",      "ogpa"},
     {"remote.list",     "ogpa"},
     {"remote.secrets",  "opa"},
     {"remote.add",      "pa"},

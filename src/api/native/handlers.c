@@ -17,6 +17,7 @@
 #include "ops/playbook.h"
 #include "ops/policy.h"
 #include "ops/port.h"
+#include "ops/quota.h"
 #include "ops/remote.h"
 #include "ops/secret.h"
 #include "ops/server.h"
@@ -187,6 +188,7 @@ const struct op_handler op_handlers[] = {
     {&op_volume_get,    volume_get_run},
     {&op_volume_update, volume_update_run},
     {&op_volume_remove, volume_remove_run},
+    {&op_quota_list, quota_list_run},
     {&op_remote_list,    remote_list_run},
     {&op_remote_secrets, remote_secrets_run},
     {&op_remote_add,     remote_add_run},

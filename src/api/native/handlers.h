@@ -23,6 +23,7 @@ void image_get_run(struct request *r);
 void image_pull_run(struct request *r);
 void image_import_run(struct request *r);
 void image_remove_run(struct request *r);
+void quota_list_run(struct request *r);
 void remote_list_run(struct request *r);
 void remote_secrets_run(struct request *r);
 void remote_add_run(struct request *r);

@@ -1,6 +1,7 @@
 /* ceiling: limits of what an agent may have. */
 #include "core/sandbox/ceiling.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -114,4 +115,59 @@ int ceiling_count(const struct ceilings *c, const struct principal *by, enum cei
             counts[kind].what);
     return err_limit(e, ceiling_binds(by) ? counts[kind].agents : counts[kind].others, max,
                      "remove some, or ask an operator for more");
+}
+
+/* --- sums --- */
+
+/* clang-format off */
+static const struct {
+    const char *name, *what, *field; /* field: of a create, which this counts */
+    const char *settings[CEILING_SCOPES];
+} sums[CEILING_SUMS] = {
+    [CEILING_SUM_SANDBOXES] = {"sandboxes", "sandboxes", NULL, {"owner_sandboxes", "tenant_sandboxes", "sandboxes_max"}},
+    [CEILING_SUM_RUNNING] = {"running", "running sandboxes", NULL, {"owner_running", "tenant_running", "total_running"}},
+    [CEILING_SUM_CPU] = {"cpu", "thousandths of a core", "cpu_millis", {"owner_cpu", "tenant_cpu", "total_cpu"}},
+    [CEILING_SUM_MEMORY] = {"memory", "bytes of memory", "memory_bytes", {"owner_memory", "tenant_memory", "total_memory"}},
+    [CEILING_SUM_DISK] = {"disk", "bytes of disk", "disk_bytes", {"owner_disk", "tenant_disk", "total_disk"}},
+    [CEILING_SUM_TASKS] = {"tasks", "tasks that have not ended", NULL, {"owner_tasks", "tenant_tasks", NULL}},
+};
+/* clang-format on */
+
+const char *ceiling_sum_name(enum ceiling_sum s)
+{
+    return sums[s].name;
+}
+
+const char *ceiling_sum_setting(enum ceiling_scope scope, enum ceiling_sum s)
+{
+    return sums[s].settings[scope];
+}
+
+bool ceiling_sums(const struct ceilings *c, enum ceiling_scope scope)
+{
+    for (size_t i = 0; i < CEILING_SUMS; i++)
+        if (c->sums[scope][i] > 0)
+            return true;
+    return false;
+}
+
+int ceiling_sum(const struct ceilings *c, const struct ceiling_asked *a, struct err *e)
+{
+    static const char *const scopes[] = {"", "tenant ", ""};
+    int64_t max = c->sums[a->scope][a->sum];
+    const char *setting = sums[a->sum].settings[a->scope];
+
+    if (max == 0 || a->asked == 0)
+        return 0;
+    if (a->asked == CEILING_UNLIMITED) {
+        err_set(e, ERR_INVALID, 0, "field '%s' is missing: the quota '%s' counts it",
+                sums[a->sum].field, setting);
+        return err_hint(e, "request a limit; of %" PRId64 ", %" PRId64 " are in use", max, a->used);
+    }
+    if (a->used <= max && a->asked <= max - a->used)
+        return 0;
+    err_set(e, ERR_LIMIT, 0,
+            "%s%s uses %" PRId64 " of %" PRId64 " %s, and %" PRId64 " more were requested",
+            scopes[a->scope], a->who, a->used, max, sums[a->sum].what, a->asked);
+    return err_limit(e, setting, max, "remove or stop some, or ask an operator for more");
 }

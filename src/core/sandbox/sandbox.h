@@ -189,6 +189,9 @@ size_t sandboxes_running(const struct sandboxes *l);
 void sandboxes_pool(const struct sandboxes *l, struct pool_counts *ret); /* of all runtimes */
 void sandboxes_set_pool(struct sandboxes *l, const struct pool_config *c);
 void sandboxes_set_ceilings(struct sandboxes *l, const struct ceilings *c); /* for new requests */
+/* What an owner, a tenant or all (who: any) use now; not of tasks. */
+void sandboxes_used(const struct sandboxes *l, enum ceiling_scope scope, const char *who,
+                    int64_t ret[CEILING_SUMS]);
 /* How many a runtime is to keep ready besides its pool's own number. */
 void sandboxes_reserve(struct sandboxes *l, struct str runtime, int64_t n);
 bool sandboxes_makes_ahead(const struct sandboxes *l, struct str runtime); /* empty: the default */

@@ -232,6 +232,14 @@ static int check_agent(const struct sandbox_spec *spec, const struct principal *
     return 0;
 }
 
+static int check_quota(const struct sandboxes *all, const struct principal *by, struct str tenant,
+                       const struct driver_ops *ops, const struct sandbox_limits *l, struct err *e)
+{
+    AUTO(mem_free) char *of = str_dup(tenant);
+
+    return sandbox_quota_create(all, by, of, ops, l, e);
+}
+
 /* --- making --- */
 
 static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spec *spec)
@@ -282,6 +290,8 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
         sandbox_policy_choose(all, spec, by, &policy, &e) == 0)
         slot = pick_driver(all, spec, &limits, &e);
     d = slot ? slot->driver : NULL;
+    if (d && check_quota(all, by, tenant, d->ops, &limits, &e) < 0)
+        d = NULL;
     if (d && (t->relay || t->hub || t->process_api) && !(d->ops->caps & DRIVER_CAN_RELAY)) {
         err_set(&e, ERR_UNSUPPORTED, 0, "field '%s': runtime '%s' does not support it",
                 t->relay ? "relay"

@@ -350,6 +350,12 @@ void sandbox_tell_secrets(struct sandbox *s, driver_done done, void *arg); /* to
 /* --- sandbox_adopt.c --- */
 void sandboxes_adopt(struct sandboxes *all);
 
+/* --- sandbox_quota.c --- */
+CHECKED int sandbox_quota_create(const struct sandboxes *all, const struct principal *by,
+                                 const char *tenant, const struct driver_ops *ops,
+                                 const struct sandbox_limits *l, struct err *e);
+CHECKED int sandbox_quota_start(const struct sandbox *s, struct err *e);
+
 /* --- host.c --- */
 struct host *host_new(const struct driver_host *conf);
 struct host *host_free(struct host *h);                       /* takes NULL; returns NULL */

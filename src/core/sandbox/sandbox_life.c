@@ -97,7 +97,8 @@ static bool start_begin(struct sandbox *s, const char *what, const struct princi
 
     if (sandbox_must_be_free(s, what, &e) < 0 ||
         (s->sm.state != SANDBOX_STOPPED && s->sm.state != SANDBOX_FAILED &&
-         wrong_state(s, what, &e) < 0)) {
+         wrong_state(s, what, &e) < 0) ||
+        sandbox_quota_start(s, &e) < 0) {
         sandbox_tell(s->all, s, done, arg, &e);
         return false;
     }

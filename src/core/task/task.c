@@ -7,6 +7,7 @@
 #include "base/metric.h"
 #include "base/sorted.h"
 #include "core/identity/owner.h"
+#include "core/sandbox/commands.h"
 #include "core/task/task_internal.h"
 #include "proto/yaml.h"
 
@@ -527,12 +528,41 @@ static int write_files(struct task *t, const json_t *manifest, struct err *e)
     return 0;
 }
 
+int64_t tasks_used(const struct tasks *l, enum ceiling_scope scope, const char *who)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < l->count; i++) {
+        const struct task *t = l->sorted[i];
+        const char *of = scope == CEILING_OWNER ? t->owner : t->tenant;
+
+        n += !has_ended(t) && (scope == CEILING_ALL || strcmp(of, who) == 0);
+    }
+    return n;
+}
+
+/* The quotas of sandboxes say it for tasks too. */
+static int check_share(const struct tasks *l, const struct principal *by, struct err *e)
+{
+    const struct ceilings *c = sandboxes_ceilings(l->c.sandboxes);
+    struct ceiling_asked a = {CEILING_OWNER, CEILING_SUM_TASKS, principal_owner(by), 0, 1};
+
+    a.used = tasks_used(l, a.scope, a.who);
+    if (ceiling_sum(c, &a, e) < 0)
+        return -1;
+    a = (struct ceiling_asked){CEILING_TENANT, CEILING_SUM_TASKS, by->tenant, 0, 1};
+    a.used = tasks_used(l, a.scope, a.who);
+    return by->tenant[0] ? ceiling_sum(c, &a, e) : 0;
+}
+
 static int check_room(struct tasks *l, const struct principal *by, struct err *e)
 {
     if (principal_is_inside(by)) {
         err_set(e, ERR_FORBIDDEN, 0, "a sandbox submits no tasks");
         return err_hint(e, "ask its owner, or use a token from outside");
     }
+    if (check_share(l, by, e) < 0)
+        return -1;
     if (l->limits.tasks_max == 0 || (int64_t)l->count < l->limits.tasks_max)
         return 0;
     err_set(e, ERR_LIMIT, 0, "there are %zu tasks already", l->count);

@@ -64,6 +64,8 @@ struct tasks_config {
 CHECKED int tasks_open(const struct tasks_config *c, struct tasks **ret, struct err *e);
 void tasks_set_limits(struct tasks *l, const struct tasks_limits *limits);
 void tasks_set_cards(struct tasks *l, const struct task_cards *c);
+/* Those of an owner, of a tenant, or of all (who: any) that have not ended. */
+int64_t tasks_used(const struct tasks *l, enum ceiling_scope scope, const char *who);
 void tasks_tick(struct tasks *l); /* once a second */
 /* Lets everything go without ending it.  Before sandboxes_close. */
 void tasks_close(struct tasks *l);
