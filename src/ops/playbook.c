@@ -3,6 +3,7 @@
 #include "ops/rows.h"
 
 const char *const op_playbook_formats[] = {"ansible", "json", NULL};
+const char *const op_playbook_secrets[] = {"refuse", "vault", NULL};
 
 /* clang-format off */
 #define TARGETS "/holt/v1/targets"
@@ -115,6 +116,33 @@ const struct op op_playbook_create = {
     .name = "playbook.create", .group = "playbook", .text = "Create a playbook: tasks of Ansible in order.",
     .method = "POST", .path = PLAYBOOKS, .verb = "playbook create", .perm = PERM_SANDBOX_WRITE, .body_max = BODY_MAX,
     IN(playbook_create_fields, struct playbook_create_in), PLAYBOOK_OUT, .status = 201, .creates = true,
+};
+
+static const struct op_field playbook_generate_fields[] = {
+    FIELD(struct playbook_generate_in, name, OP_STR, .required = true, .positional = true, .min = 1, .max = 128,
+          .pattern = OP_PATTERN_NAME, .example = "nginx", .text = "Its name."),
+    FIELD(struct playbook_generate_in, to, OP_STR, .required = true, .min = 1, .max = 400, .example = "build",
+          .text = "The state to repeat: a sandbox, or a snapshot."),
+    FIELD(struct playbook_generate_in, from, OP_STR, .max = 400, .example = "build@clean",
+          .text = "The state before: a sandbox, a snapshot or an image. Default: what 'to' was made from."),
+    FIELD(struct playbook_generate_in, path, OP_LIST, .max = 256, .example = "/etc", .text = "Only files at and below these paths."),
+    FIELD(struct playbook_generate_in, all, OP_BOOL, .preset = "false", .example = "true",
+          .text = "Volatile trees too (setting diff_ignore)."),
+    FIELD(struct playbook_generate_in, hosts, OP_STR, .min = 1, .max = 1024, .preset = "all", .example = "web",
+          .text = "The hosts of its play, for an inventory of your own."),
+    FIELD(struct playbook_generate_in, become, OP_BOOL, .preset = "true", .example = "false", .text = "Its tasks become root."),
+    {.name = "secrets", .type = OP_CHOICE, .offset = offsetof(struct playbook_generate_in, secrets), .choices = op_playbook_secrets,
+     .preset = "refuse", .example = "vault",
+     .text = "A file that holds a private key, a token or the value of a secret. 'refuse': no playbook is made. 'vault': its content becomes "
+             "a variable for Ansible's vault, named in the notes."},
+};
+const struct op op_playbook_generate = {
+    .name = "playbook.generate", .group = "playbook",
+    .text = "Make a playbook of what has changed between two states.\n"
+            "Packages with their versions, groups, users, directories, files with content, mode and owner, links, removals and services, as "
+            "tasks of Ansible; applied twice, the second time changes nothing. Notes say what is not in it.",
+    .method = "POST", .path = PLAYBOOKS "/generate", .verb = "playbook generate", .perm = PERM_SANDBOX_WRITE,
+    IN(playbook_generate_fields, struct playbook_generate_in), PLAYBOOK_OUT, .status = 201,
 };
 
 static const struct op_field playbook_list_fields[] = {PAGE(struct playbook_list_in, PLAYBOOK_EXAMPLE)};

@@ -21,6 +21,12 @@ struct playbook_create_in {
     bool become;
     json_t *tasks;
 };
+struct playbook_generate_in {
+    struct str name, from, to, hosts;
+    bool become, all;
+    int secrets;
+    struct op_list path;
+};
 struct playbook_list_in {
     int64_t limit;
     struct str cursor;
@@ -66,11 +72,14 @@ struct rollout_cancel_in {
     struct str id, reason;
 };
 
+enum { PLAYBOOK_SECRETS_REFUSE, PLAYBOOK_SECRETS_VAULT };
+extern const char *const op_playbook_secrets[];
 enum { PLAYBOOK_AS_ANSIBLE, PLAYBOOK_AS_JSON };
 extern const char *const op_playbook_formats[]; /* in the order above; NULL after the last */
 extern const char *const op_rollout_phases[];   /* in the order of enum rollout_phase */
 extern const struct op op_target_create, op_target_list, op_target_get, op_target_check,
     op_target_remove;
+extern const struct op op_playbook_generate;
 extern const struct op op_playbook_create, op_playbook_list, op_playbook_get, op_playbook_export,
     op_playbook_remove, op_playbook_task_add, op_playbook_task_change, op_playbook_task_remove,
     op_playbook_reorder, op_playbook_apply, op_playbook_publish;

@@ -151,6 +151,7 @@ const struct op *const op_table[] = {
     &op_target_check,
     &op_target_remove,
     &op_playbook_create,
+    &op_playbook_generate,
     &op_playbook_list,
     &op_playbook_get,
     &op_playbook_export,

@@ -100,6 +100,7 @@ MAY = {
     "DELETE /holt/v1/targets/{id}": "operator admin",
     "GET /holt/v1/playbooks": "observer agent operator admin",
     "POST /holt/v1/playbooks": "agent operator admin",
+    "POST /holt/v1/playbooks/generate": "agent operator admin",
     "GET /holt/v1/playbooks/{id}": "agent operator admin",
     "DELETE /holt/v1/playbooks/{id}": "agent operator admin",
     "GET /holt/v1/playbooks/{id}/export": "agent operator admin",

@@ -133,6 +133,7 @@ static const struct {
     {"target.check", "gpa"},
     {"target.remove", "pa"},
     {"playbook.create", "gpa"},
+    {"playbook.generate", "gpa"},
     {"playbook.list", "ogpa"},
     {"playbook.get", "gpa"},
     {"playbook.export", "gpa"},

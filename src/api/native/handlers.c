@@ -154,6 +154,7 @@ const struct op_handler op_handlers[] = {
     {&op_target_check, target_check_run},
     {&op_target_remove, target_remove_run},
     {&op_playbook_create, playbook_create_run},
+    {&op_playbook_generate, playbook_generate_run},
     {&op_playbook_list, playbook_list_run},
     {&op_playbook_get, playbook_get_run},
     {&op_playbook_export, playbook_export_run},

@@ -71,6 +71,9 @@ void target_get_run(struct request *r);
 void target_check_run(struct request *r);
 void target_remove_run(struct request *r);
 void playbook_create_run(struct request *r);
+void playbook_generate_run(struct request *r);
+struct named;
+void playbook_write(struct jw *w, struct named *n); /* playbook.c */
 void playbook_list_run(struct request *r);
 void playbook_get_run(struct request *r);
 void playbook_export_run(struct request *r);

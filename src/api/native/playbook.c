@@ -56,7 +56,7 @@ static void write_with(struct jw *w, const struct playbook *p, bool full)
     jw_object_end(w);
 }
 
-static void write_playbook(struct jw *w, struct named *n)
+void playbook_write(struct jw *w, struct named *n)
 {
     write_with(w, playbook_of(n), true);
 }
@@ -76,7 +76,7 @@ static struct playbook *request_playbook(struct request *r, struct str id, enum 
 void playbook_create_run(struct request *r)
 {
     const struct playbook_create_in *in = r->in;
-    const struct named_call c = named_wait(r, write_playbook);
+    const struct named_call c = named_wait(r, playbook_write);
     struct err e = {0};
 
     named_reply_later(r, &c,
@@ -196,7 +196,7 @@ void playbook_task_add_run(struct request *r)
 
     if (!p)
         return;
-    c = named_wait(r, write_playbook);
+    c = named_wait(r, playbook_write);
     named_reply_later(r, &c, playbook_task_add(p, &t, &c, id, &e), &e);
 }
 
@@ -210,7 +210,7 @@ void playbook_task_change_run(struct request *r)
 
     if (!p)
         return;
-    c = named_wait(r, write_playbook);
+    c = named_wait(r, playbook_write);
     named_reply_later(r, &c, playbook_task_change(p, in->task, &t, &c, &e), &e);
 }
 
@@ -236,7 +236,7 @@ void playbook_reorder_run(struct request *r)
 
     if (!p)
         return;
-    c = named_wait(r, write_playbook);
+    c = named_wait(r, playbook_write);
     named_reply_later(r, &c, playbook_reorder(p, in->tasks.v, in->tasks.n, &c, &e), &e);
 }
 
