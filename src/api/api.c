@@ -15,6 +15,7 @@
 #include "api/share/meter.h"
 #include "api/share/revocable_stream.h"
 #include "api/share/ssh_door.h"
+#include "api/share/tracer.h"
 #include "api/team/approval_wait.h"
 #include "api/team/gates.h"
 #include "api/team/task_cards.h"
@@ -43,7 +44,8 @@ static void log_request(const struct request *r, bool done)
     if (log_is_on(LOG_DEBUG))
         log_debug("request", LOG_S("method", req->method), LOG_S("path", req->path),
                   LOG_N("status", r->status), LOG_C("actor", r->who.actor),
-                  LOG_N("us", (clock_mono_ns() - r->started_ns) / 1000), LOG_N("sent", done));
+                  LOG_N("us", (clock_mono_ns() - r->started_ns) / 1000), LOG_N("sent", done),
+                  LOG_S("traceparent", tracer_text(r)));
 }
 
 void request_gone(struct request *r)
@@ -60,6 +62,7 @@ void request_gone(struct request *r)
 void request_end(struct request *r, bool done)
 {
     log_request(r, done);
+    tracer_end(r);
     request_gone(r);
     rpc_done(r);
     r->idem = idem_unref(r->idem);
@@ -286,6 +289,7 @@ void api_handle(struct xchg *x, void *arg)
 
     *r = (struct request){.api = a, .x = x, .started_ns = clock_mono_ns()};
     xchg_handle(x, &request_ops, r);
+    tracer_begin(r);
     if (xchg_listener(x)->role == LISTEN_PREVIEW) {
         preview_handle(r);
         return;
@@ -414,7 +418,8 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
         return err_wrap(e, "make the routes");
     }
     task_cards_open(a);
-    if (gates_open(a, e) < 0 || webhooks_open(a, e) < 0 || open_prompts(a, e) < 0) {
+    if (gates_open(a, e) < 0 || webhooks_open(a, e) < 0 || open_prompts(a, e) < 0 ||
+        tracer_open(a, e) < 0) {
         api_free(a);
         return -1;
     }
@@ -448,6 +453,7 @@ struct api *api_free(struct api *a)
     oidc_free(a->oidc);
     ssh_doors_free(a->ssh);
     meter_free(a);
+    tracer_free(a);
     health_free(a->health);
     dial_tls_free(a->registry_tls);
     router_free(a->router);
@@ -480,6 +486,7 @@ void api_tick(struct api *a)
     prompts_tick(a->prompts);
     ssh_doors_tick(a->ssh);
     meter_tick(a);
+    tracer_tick(a);
     dialects_tick(a);
     health_changed(a->health);
 }
@@ -496,4 +503,5 @@ void api_end_streams(struct api *a)
     oidc_stop(a->oidc);
     ssh_doors_end(a->ssh);
     meter_stop(a);
+    tracer_stop(a);
 }

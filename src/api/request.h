@@ -59,6 +59,7 @@ struct api {
     struct webhooks *webhooks;     /* api/team/webhooks.h */
     struct gates *gates;           /* api/team/gates.h */
     struct approval_waits *approval_waits; /* approval_wait.c; NULL: none yet */
+    struct tracer *tracer;                 /* api/share/tracer.h; NULL: no traces */
     struct meter *meter;                   /* api/share/meter.h; NULL: not used yet */
     struct map team_heard;                 /* by agent: time of its last action, in ms */
     int64_t started_ms;                    /* wall clock */
@@ -85,7 +86,8 @@ struct request {
     void (*collected)(struct request *r, struct str body);
     struct idem *idem; /* with an Idempotency-Key; a waiting handler takes it */
     int64_t started_ns;
-    int status; /* of the reply; 0: none yet */
+    struct span *span; /* NULL: not traced */
+    int status;        /* of the reply; 0: none yet */
     bool audited;
 };
 

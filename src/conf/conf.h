@@ -95,6 +95,9 @@ struct config { /* each member is one row in settings.c; texts are owned */
     int64_t message_rate, message_bytes, inbox_max, team_max, proposals_max, questions_max;
     struct conf_list approval_two_people; /* kinds of questions */
     struct conf_list webhook_hosts;       /* of receivers: host or host:port */
+    char *otlp_endpoint, *otlp_service;   /* of traces; endpoint "": none are sent */
+    struct conf_list otlp_headers;        /* "NAME=VALUE" */
+    int64_t otlp_ratio;                   /* percent of requests without a trace of their own */
     int64_t file_bytes, file_versions, project_bytes, agent_tasks;
     char *bindir; /* of holt-spawn, holt-init and holt-egress; "": holtd's own */
     char *egress_dns, *egress_ca_file, *raw_bridge, *vm_uri, *vm_pool_dir, *vm_network, *proxy_host,

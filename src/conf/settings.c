@@ -93,6 +93,26 @@ static int check_issuer(const char *value, struct err *e)
     return err_set(e, ERR_INVALID, 0, "it must be https, or http on loopback");
 }
 
+static int check_http_url(const char *value, struct err *e)
+{
+    if (value[0] == '\0' || strncmp(value, "http://", 7) == 0 || strncmp(value, "https://", 8) == 0)
+        return 0;
+    return err_set(e, ERR_INVALID, 0, "it must begin with http:// or https://");
+}
+
+/* A field that is sent as it is: no text of it may begin another. */
+static int check_header(const char *value, struct err *e)
+{
+    size_t name = strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_");
+
+    if (name == 0 || value[name] != '=')
+        return err_set(e, ERR_INVALID, 0, "it must be NAME=VALUE");
+    for (const char *p = value + name; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            return err_set(e, ERR_INVALID, 0, "its value has a control character");
+    return 0;
+}
+
 static int check_remote(const char *value, struct err *e)
 {
     const char *host = strstr(value, "://");
@@ -335,6 +355,17 @@ static const struct setting own_rows[] = {
     {ROW(metrics, OP_BOOL, .preset = "true",
          .text = "Serve /metrics."),
      .alias = metrics_alias, .reload = true},
+    {ROW(otlp_endpoint, OP_STR, .preset = "", .max = 500, .example = "http://127.0.0.1:4318",
+         .text = "Collector of traces (OpenTelemetry, OTLP over HTTP): spans are sent to /v1/traces there. Empty: none are made."),
+     .alias = (const struct setting_alias[]){{"OTEL_EXPORTER_OTLP_ENDPOINT"}, {NULL}}, .check = check_http_url},
+    {ROW(otlp_headers, OP_LIST, .preset = "", .max = 16, .secret = true,
+         .text = "Fields for that collector, as NAME=VALUE."),
+     .alias = (const struct setting_alias[]){{"OTEL_EXPORTER_OTLP_HEADERS"}, {NULL}}, .check = check_header},
+    {ROW(otlp_service, OP_STR, .preset = "holt", .min = 1, .max = 100, .text = "Name of this service in traces."),
+     .alias = (const struct setting_alias[]){{"OTEL_SERVICE_NAME"}, {NULL}}},
+    {ROW(otlp_ratio, OP_INT, .preset = "100", .min = 0, .max = 100,
+         .text = "Percent of the requests without a trace of their own that begin one. Those with one do as their caller says."),
+     .reload = true},
     {ROW(ready_needs_agents, OP_BOOL, .preset = "false",
          .text = "Whether /readyz is 503 while no sandbox runs. By default it is not: an installation without "
                  "sandboxes works too."),

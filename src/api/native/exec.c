@@ -4,6 +4,7 @@
 #include "api/reply_list.h"
 #include "api/share/command.h"
 #include "api/share/sandbox.h"
+#include "api/share/tracer.h"
 #include "base/mem.h"
 #include "core/exec/feed.h"
 
@@ -147,6 +148,7 @@ void exec_create_run(struct request *r)
         request_fail(r, &e);
         return;
     }
+    tracer_spec(r, &spec);
     idem_of_exec(r, &spec);
     if (spec.again.n > 0) /* it got that before, or the part that a dead holtd passed on */
         input = (struct exec_input){0};

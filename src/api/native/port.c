@@ -5,6 +5,7 @@
 #include "api/native/port_head.h"
 #include "api/share/revocable_stream.h"
 #include "api/share/sandbox.h"
+#include "api/share/tracer.h"
 #include "link/guest.h"
 #include "net/ws.h"
 
@@ -325,6 +326,7 @@ void port_proxy_run(struct request *r)
     p->r = r;
     p->q.req = xchg_req(r->x);
     p->q.path = in->path;
+    p->q.trace = tracer_text(r);
     p->q.prefix = own_prefix(p->q.req, in->path);
     p->q.preview = r->how == AUTH_PREVIEW;
     p->q.upgrade = http_req_header(p->q.req, "upgrade").p && xchg_can_upgrade(r->x);

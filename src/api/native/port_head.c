@@ -74,6 +74,8 @@ static void write_cookies(const struct http_req *req, struct buf *to)
 
 static void write_field(const struct port_request *q, const struct http_header *f, struct buf *to)
 {
+    if (q->trace.n > 0 && str_eq_c(f->name, "traceparent"))
+        return;
     /* Servers compare it with the Host they see; it was checked to be the preview's own. */
     if (q->preview && str_eq_c(f->name, "origin"))
         buf_printf(to, "origin: http://localhost:%d\r\n", q->port);
@@ -100,6 +102,8 @@ void port_write_head(const struct port_request *q, struct buf *to, bool *ret_chu
     for (size_t i = 0; i < req->header_count; i++)
         if (goes_in(&req->headers[i], req))
             write_field(q, &req->headers[i], to);
+    if (q->trace.n > 0)
+        buf_printf(to, "traceparent: " STR_FMT "\r\n", STR_ARG(q->trace));
     if (q->preview)
         write_cookies(req, to);
     buf_printf(to, "x-forwarded-host: " STR_FMT "\r\nx-forwarded-proto: " STR_FMT "\r\n",

@@ -11,6 +11,7 @@ struct port_request {
     const struct http_req *req;
     struct str path;   /* for the server inside, without its first slash */
     struct str prefix; /* our own path before it, hidden from the server inside */
+    struct str trace;  /* traceparent of our own span, instead of the client's; empty: as it came */
     int port;
     bool upgrade;
     bool preview; /* in an origin of its own; otherwise below the API's, with prefix */

@@ -4,6 +4,7 @@
 #include "api/idempotency.h"
 #include "api/native/handlers.h"
 #include "api/share/collect.h"
+#include "api/share/tracer.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -24,6 +25,7 @@ struct run *run_ask(struct request *r, const struct run_in *in, const struct run
     command.quiet_start = !ops->reads && input.bytes.n == 0 && !input.eof;
     box.name = in->name;
     box.traits.memory_upper = in->sandbox.upper != OP_UPPER_DISK;
+    tracer_spec(r, &command);
     idem_of_exec(r, &command);
     return run_start(r->api->c.sandboxes,
                      &(struct run_spec){.sandbox = &box,

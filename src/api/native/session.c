@@ -3,6 +3,7 @@
 #include "api/idempotency.h"
 #include "api/native/handlers.h"
 #include "api/share/sandbox.h"
+#include "api/share/tracer.h"
 #include "base/mem.h"
 #include "core/exec/console.h"
 #include "core/exec/feed.h"
@@ -172,6 +173,7 @@ void session_create_run(struct request *r)
     spec.rows = (int)in->rows;
     spec.cols = (int)in->cols;
     spec.name = in->name;
+    tracer_spec(r, &spec);
     idem_of_exec(r, &spec);
     exec_start(s, &spec, &by, action_done, act(r, 201));
 }

@@ -42,6 +42,9 @@ struct exec_spec { /* valid during the call */
     bool for_reader;
     /* It is a session: a terminal with a name that no other running one in its sandbox has. */
     struct str name;
+    /* Its place in a trace, as traceparent (empty: none), and the span above it in hex.  The
+     * command gets it as TRACEPARENT, its events name both. */
+    struct str trace, trace_parent;
     bool standing; /* the sandbox's own command: does not count as activity */
     /* the client hears of it at its end only: its row may be written with that */
     bool quiet_start;

@@ -13,6 +13,7 @@
 #include "core/store.h"
 #include "link/guest.h"
 #include "link/timers.h"
+#include "proto/trace.h"
 
 /* All commands of a registry. */
 struct execs {
@@ -77,7 +78,8 @@ struct exec {
     struct str *argv; /* one allocation with its texts */
     size_t argc;
     char *cwd, *user, *failure;
-    char *name;     /* of a session; NULL or "": it is none */
+    char *name;                                     /* of a session; NULL or "": it is none */
+    char trace[TRACE_TEXT], trace_parent[SPAN_HEX]; /* "": none; not over a restart */
     char epoch[33]; /* of the init that answered when the row was made, in hex; "": none had */
     int rows, cols; /* of its terminal at the start; now: of its log */
     uint32_t flags; /* enum exec_flag */

@@ -42,6 +42,10 @@ static void put_all(struct buf *to, const struct exec *x)
         jw_kint(&w, "limit_bytes", sandboxes_ceilings(x->set->all->sandboxes)->agent_output);
         jw_kc(&w, "setting", "agent_output");
     }
+    if (x->trace[0]) {
+        jw_kc(&w, "trace", x->trace);
+        jw_kc(&w, "trace_parent", x->trace_parent);
+    }
     jw_kint(&w, "timeout_ms", x->timeout_ms);
     jw_ktime(&w, "created_at", x->created_us / 1000);
     if (!exec_is_live(x)) {

@@ -240,16 +240,18 @@ static void make_start(struct exec *x, const struct exec_spec *spec)
     struct guest_exec_start *st = arena_zalloc(a, sizeof *st);
     struct wire_text *argv = arena_zalloc(a, x->argc * sizeof *argv), *env;
     const struct pair term = {STR("TERM"), STR("xterm-256color")},
-                      home = {STR("HOME"), STR("/root")};
+                      home = {STR("HOME"), STR("/root")}, trace = {STR("TRACEPARENT"), spec->trace};
     size_t n = 0, own;
     const struct pair *of_sandbox = sandbox_env(x->sandbox, a, &own);
 
-    env = arena_zalloc(a, (spec->env_count + own + 4) * sizeof *env);
+    env = arena_zalloc(a, (spec->env_count + own + 5) * sizeof *env);
     for (size_t i = 0; i < x->argc; i++)
         argv[i].text = x->argv[i];
     add_env(a, env, &n, spec->env, spec->env_count);
     add_env(a, env, &n, of_sandbox, own);
     add_env(a, env, &n, default_env, ARRAY_LEN(default_env));
+    if (spec->trace.n > 0)
+        add_env(a, env, &n, &trace, 1);
     if (spec->user.n == 0)
         add_env(a, env, &n, &home, 1);
     if (spec->pty)
@@ -286,6 +288,8 @@ static struct exec *from_spec(struct sandbox *s, const struct exec_spec *spec)
     x->row = spec->tx_hook ? ROW_FIRST : ROW_QUEUED;
     text_set(&x->failure, STR(""));
     text_set(&x->name, spec->name);
+    (void)snprintf(x->trace, sizeof x->trace, STR_FMT, STR_ARG(spec->trace));
+    (void)snprintf(x->trace_parent, sizeof x->trace_parent, STR_FMT, STR_ARG(spec->trace_parent));
     x->flags = (spec->pty ? EXEC_PTY : 0U) | (spec->want_stdin ? EXEC_STDIN : 0U) |
                (spec->block_when_full ? EXEC_BLOCKS : 0U) | (spec->standing ? EXEC_STANDING : 0U) |
                (spec->for_reader ? EXEC_FOR_READER : 0U);

@@ -127,6 +127,8 @@ static void keep_texts(struct run *run)
     s->shell = s->shell.p ? arena_str(a, s->shell) : s->shell;
     s->cwd = s->cwd.p ? arena_str(a, s->cwd) : s->cwd;
     s->user = s->user.p ? arena_str(a, s->user) : s->user;
+    s->trace = s->trace.p ? arena_str(a, s->trace) : s->trace;
+    s->trace_parent = s->trace_parent.p ? arena_str(a, s->trace_parent) : s->trace_parent;
     run->input = arena_str(a, run->input);
 }
 

@@ -2,6 +2,7 @@
 #include "api/dialects/agentbox/agentbox.h"
 #include "api/idempotency.h"
 #include "api/share/command.h"
+#include "api/share/tracer.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "link/guest.h"
@@ -237,6 +238,7 @@ void agentbox_run(struct request *r, struct sandbox *s, const struct agentbox_li
     j->waiter.gone = asker_gone;
     request_wait(r, &j->waiter);
     agentbox_spec(l, xchg_arena(r->x), &spec);
+    tracer_spec(r, &spec);
     idem_of_exec(r, &spec);
     if (spec.again.n > 0)
         input = (struct exec_input){0}; /* it got that before */

@@ -3,6 +3,7 @@
 #include "api/idempotency.h"
 #include "api/share/revocable_stream.h"
 #include "api/share/sandbox.h"
+#include "api/share/tracer.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "core/exec/feed.h"
@@ -257,6 +258,7 @@ void agentbox_run_stream(struct request *r, struct sandbox *s, const struct agen
     agentbox_spec(l, xchg_arena(r->x), &spec);
     /* a slow reader slows the command down; nothing is lost */
     spec.block_when_full = spec.for_reader = true;
+    tracer_spec(r, &spec);
     idem_of_exec(r, &spec);
     if (spec.again.n > 0)
         buf_clear(&t->input); /* it got that before */

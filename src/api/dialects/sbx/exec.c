@@ -3,6 +3,7 @@
 #include "api/idempotency.h"
 #include "api/share/command.h"
 #include "api/share/create_join.h"
+#include "api/share/tracer.h"
 #include "base/clock.h"
 #include "base/enc.h"
 #include "base/mem.h"
@@ -285,6 +286,7 @@ static void command_run(struct request *r, struct sandbox *s, const struct err *
     j->async = q->async.set ? q->async.v : sbx_settings(conf)->async_exec;
     j->waiter.gone = asker_gone;
     request_wait(r, &j->waiter);
+    tracer_spec(r, &spec);
     idem_of_exec(r, &spec);
     j->again = spec.again.n > 0;
     j->command = command_start(r->api, s, &spec, &nothing, &by, &ops, j);
