@@ -671,6 +671,16 @@ def test_every_method_of_the_second_generation(fluid, tmp_path):
 TO_COME = {("sandbox", "generate_configuration")}
 
 
+def test_the_reference_lists_every_route(fluid):
+    status, page, heads = call("GET", "/docs")
+    assert status == 200 and heads["Content-Type"].startswith("text/html")
+    for path in ("/v1/sandboxes/{id}/restore", "/v1/none"):
+        assert path not in page
+    for path in ("/v1/sandboxes/{id}/run", "/v1/ansible/jobs/{id}/stream", "/v1/human/ask", "/v1/tmux/panes/send-keys", "/v1/access/request"):
+        assert f"<code>{path}</code>" in page, path
+    assert "<code>source_vm_name</code>*" in page
+
+
 # --- playbooks and jobs ---
 
 

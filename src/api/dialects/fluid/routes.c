@@ -314,6 +314,8 @@ static void send_health(struct request *r)
     fluid_send(r, 200);
 }
 
+static void send_docs(struct request *r);
+
 /* "/v1/sandboxes/" is "/v1/sandboxes". */
 static bool is_root(const struct xchg *x)
 {
@@ -354,6 +356,7 @@ static const struct fluid_row rows[] = {
     {"POST", BOTH("/sandboxes/{id}/diff"), "fluid.diff", PERM_SANDBOX_CONTENT, fluid_diff, &fluid_diff_form},
     {"POST", BOTH("/sandboxes/{id}/snapshots/{name}/restore"), "fluid.restore", PERM_SANDBOX_WRITE, fluid_restore, &fluid_restore_form},
     {"GET", BOTH("/sandboxes/{id}/stream"), "fluid.stream", PERM_SANDBOX_CONTENT, fluid_stream},
+    {"GET", "/docs", NULL, "fluid.docs", PERM_NONE, send_docs},
     {"GET", "/health", NULL, "fluid.health", PERM_NONE, send_agent_health, .guard = is_agent_port},
 
     {"POST", BOTH("/sandboxes/{id}/publish"), "fluid.publish", PERM_SANDBOX_WRITE, fluid_publish, &fluid_publish_form},
@@ -430,6 +433,32 @@ static const struct fluid_row rows[] = {
     AGENT("GET", "/audit/stats", "audit_stats", PERM_AUDIT, fluid_audit_stats, NULL),
 };
 /* clang-format on */
+
+/* The reference: each route by method and path, with the fields of its body. */
+static void put_row(struct buf *to, const struct fluid_row *row)
+{
+    buf_printf(to, "<tr><td>%s</td><td><code>%s</code></td><td>", row->method, row->path);
+    for (size_t i = 0; row->form && i < row->form->count; i++)
+        buf_printf(to, "%s<code>%s</code>%s", i > 0 ? ", " : "", row->form->fields[i].name,
+                   row->form->fields[i].required ? "*" : "");
+    buf_add_c(to, "</td></tr>\n");
+}
+
+static void send_docs(struct request *r)
+{
+    AUTO(buf_done) struct buf page = {0};
+
+    buf_add_c(&page,
+              "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">"
+              "<title>API reference</title>\n<h1>API reference</h1>\n"
+              "<table>\n<tr><th>method</th><th>path</th><th>fields (* required)</th></tr>\n");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (!rows[i].guard)
+            put_row(&page, &rows[i]);
+    buf_add_c(&page, "</table>\n</html>\n");
+    xchg_add_header(r->x, "x-content-type-options", STR("nosniff"));
+    request_send(r, 200, "text/html; charset=utf-8", buf_str(&page));
+}
 
 static int add_row(struct router *to, const struct fluid_row *row, const char *path, struct err *e)
 {
