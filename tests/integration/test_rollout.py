@@ -165,6 +165,29 @@ def test_a_no_changes_not_one_byte_and_says_why(d):
     assert comes_to(d, again, "succeeded")["exit_code"] == 0 and run(d, box, "cat", "/etc/app.conf")["stdout"] == "after\n"
 
 
+def test_a_check_shows_files_to_people_alone(d):
+    """--diff prints what is in a target's files: an agent does not read production by asking to change it."""
+    box = production(d, "prod-read")
+    run(d, box, "sh", "-c", "echo top-secret-word > /root/private; chmod 600 /root/private")
+    book(d, "peek", write("/root/private", "x\n"), owner=d.agent)
+    assert d.request("POST", f"{BOOKS}/peek/apply", {"to": "prod-read", "check": True}, token=d.agent)[0] == 403
+    ro = apply(d, "peek", "prod-read", d.agent)
+    q = comes_to(d, ro, "waiting")["approval"]
+    seen = [str(d.request("GET", path, token=d.agent)[1]) for path in (
+        f"{ROLLOUTS}/{ro}", f"{ROLLOUTS}/{ro}/logs?phase=check&follow=false", f"{API}/approvals/{q}", f"{API}/approvals", f"/v1/human/pending/{q}",
+        f"/v1/ansible/jobs/{ro}", f"{API}/events?limit=1000")]
+    assert not [s for s in seen if "top-secret-word" in s]
+    assert d.request("GET", f"{ROLLOUTS}/{ro}/logs?phase=check&follow=false", token=d.agent)[0] == 403
+    assert "-top-secret-word" in output(d, ro, "check") and "-top-secret-word" in str(d.ok("GET", f"{API}/approvals/{q}", token=d.ann))
+    answer(d, ro, False, d.ann)
+    comes_to(d, ro, "rejected")
+    assert d.request("GET", f"{ROLLOUTS}/{ro}/logs?phase=check&follow=false", token=d.agent)[0] == 403
+    again = apply(d, "peek", "prod-read", d.agent)
+    answer(d, again, True, d.ann)
+    comes_to(d, again, "succeeded")
+    assert d.request("GET", f"{ROLLOUTS}/{again}/logs?phase=check&follow=false", token=d.agent)[0] == 200, "approved: it was meant to"
+
+
 def test_a_sandbox_is_rolled_back(d):
     if not can_freeze(d):
         pytest.skip("sandboxes have no cgroup of their own here: snapshots only of stopped ones")

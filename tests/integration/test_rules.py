@@ -73,7 +73,17 @@ def it_reaches_elsewhere(d, path):
     return "said 200" in output(d, ro)
 
 
-RULES = {"approval": without_a_person, "asker": by_its_requester, "looking": a_check_runs_a_program, "pin": another_machine_answers, "reach": it_reaches_elsewhere}
+def an_agent_reads_the_check(d, path):
+    """An agent sees what is in a target's file by asking to change it."""
+    box = production(d, "prod")
+    run(d, box, "sh", "-c", "echo word-inside > /root/private")
+    book(d, "x", write("/root/private", "x"), owner=d.agent)
+    ro = apply(d, "x", "prod", d.agent)
+    comes_to(d, ro, "waiting")
+    return "-word-inside" in str(d.request("GET", f"{test_rollout.ROLLOUTS}/{ro}/logs?phase=check&follow=false", token=d.agent)[1])
+
+
+RULES = {"readers": an_agent_reads_the_check, "approval": without_a_person, "asker": by_its_requester, "looking": a_check_runs_a_program, "pin": another_machine_answers, "reach": it_reaches_elsewhere}
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -172,9 +172,14 @@ void rollout_logs_run(struct request *r)
     const struct rollout_logs_in *in = r->in;
     struct rollout *ro = request_rollout(r, in->id, OWNER_SEE);
     struct rollout_lines *s;
+    struct err e = {0};
 
     if (!ro)
         return;
+    if (rollout_may_read(ro, &r->who, (enum rollout_phase)in->phase, &e) < 0) {
+        request_refuse(r, &e);
+        return;
+    }
     s = arena_zalloc(xchg_arena(r->x), sizeof *s);
     s->ro = ro;
     s->phase = (enum rollout_phase)in->phase;

@@ -61,23 +61,28 @@ static void write_host(struct jw *w, const struct approval *a)
           a->decided_ms > 0 && (a->port > 0 || a->hash.n > 0) ? approval_scopes[a->scope] : NULL);
 }
 
-/* Lists leave the contents out. */
-static void write_attachments(struct jw *w, struct str text, bool full)
+/* Lists leave the contents out.  What holtd has read for people alone, such as files of a target,
+ * its asker does not see. */
+static void write_attachments(struct jw *w, const struct team *t, struct str text, bool full)
 {
     AUTO(json_decref) json_t *all = NULL;
     struct err e = {0};
 
     jw_key(w, "attachments");
-    if (full || json_read(text, &all, &e) < 0) {
+    if ((full && team_is_person(t)) || json_read(text, &all, &e) < 0) {
         jw_raw(w, text);
         return;
     }
-    for (size_t i = 0; i < json_array_size(all); i++)
-        json_object_del(json_array_get(all, i), "content");
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        json_t *one = json_array_get(all, i);
+
+        if (!full || json_is_true(json_object_get(one, APPROVAL_FOR_PEOPLE)))
+            json_object_del(one, "content");
+    }
     jw_json(w, all);
 }
 
-static void write_question(struct jw *w, const struct approval *a, bool full)
+static void write_question(struct jw *w, const struct team *t, const struct approval *a, bool full)
 {
     jw_kstr(w, "question", a->question);
     jw_kc(w, "urgency", approval_urgencies[a->urgency]);
@@ -93,7 +98,7 @@ static void write_question(struct jw *w, const struct approval *a, bool full)
     jw_key(w, "alternatives");
     jw_raw(w, a->alternatives);
     jw_ktext(w, "choice", str_eq_c(a->way, APPROVAL_SECRET) ? STR("") : a->choice);
-    write_attachments(w, a->attachments, full);
+    write_attachments(w, t, a->attachments, full);
     jw_kint(w, "people", a->people);
     jw_kint(w, "votes", a->votes);
 }
@@ -108,7 +113,7 @@ static void write_with(struct jw *w, const struct team *t, const struct approval
     jw_kstr(w, "id", a->id);
     jw_kstr(w, "kind", a->kind);
     jw_kc(w, "state", approval_state_name(a->state));
-    write_question(w, a, full);
+    write_question(w, t, a, full);
     write_prompt(w, a);
     write_host(w, a);
     jw_ktext(w, "project", a->project);

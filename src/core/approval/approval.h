@@ -33,6 +33,8 @@ enum approval_state {
 #define APPROVAL_SECRET "secret"  /* a prompt's way: its answer is shown to nobody */
 #define APPROVAL_QUESTIONS_MAX 32 /* undecided ones of kind egress, per sandbox */
 #define APPROVAL_PEOPLE_MAX 5
+/* A member of an attachment: true keeps its content from askers that are no people. */
+#define APPROVAL_FOR_PEOPLE "for_people"
 
 enum approval_scope {
     APPROVAL_ONCE,

@@ -429,8 +429,13 @@ static int find_machine(struct rollouts *l, const struct rollout_spec *spec,
     return 0;
 }
 
-static int check_rights(const struct target_info *t, const struct playbook_info *p, struct err *e)
+static int check_rights(const struct target_info *t, const struct playbook_info *p,
+                        const struct rollout_spec *spec, const struct principal *by, struct err *e)
 {
+    if (spec->check && t->people > 0 && by->role == ROLE_AGENT && !rule_is_omitted("readers")) {
+        err_set(e, ERR_FORBIDDEN, 0, "only people check a target without applying a playbook");
+        return err_hint(e, "leave out 'check': then people see the check and decide");
+    }
     if (!p->become || t->become || str_eq_c(t->user, "root"))
         return 0;
     err_set(e, ERR_CONFLICT, 0,
@@ -485,7 +490,7 @@ int rollout_create(struct rollouts *l, const struct rollout_spec *spec, const st
 
     playbook_info(spec->playbook, &p);
     if (check_spec(l, spec, c, e) < 0 || find_machine(l, spec, c->by, &t, id, e) < 0 ||
-        check_rights(&t, &p, e) < 0 || owner_tenant(c->by, STR(""), &tenant, e) < 0)
+        check_rights(&t, &p, spec, c->by, e) < 0 || owner_tenant(c->by, STR(""), &tenant, e) < 0)
         return err_wrap(e, "apply playbook '%s'", p.id);
     ro = rollout_of(named_new(&l->list, c->by, tenant, STR("")));
     ro->sm = (struct sm){.table = rollout_states, .state = ROLLOUT_PENDING};
@@ -572,6 +577,25 @@ struct rollout *rollout_find(struct rollouts *l, const struct principal *by, enu
 struct rollout *rollout_next(struct rollouts *l, const struct principal *by, struct str after)
 {
     return rollout_of(named_next(&l->list, by, after));
+}
+
+static bool is_person(const struct principal *by)
+{
+    return by->role != ROLE_AGENT && !principal_is_inside(by);
+}
+
+int rollout_may_read(const struct rollout *ro, const struct principal *by, enum rollout_phase phase,
+                     struct err *e)
+{
+    bool approved =
+        ro->exit_code >= 0 || ro->shown == ROLLOUT_APPROVED || ro->shown == ROLLOUT_APPLYING;
+
+    if (phase == ROLLOUT_RUN || ro->people == 0 || approved || is_person(by) ||
+        rule_is_omitted("readers"))
+        return 0;
+    err_set(e, ERR_FORBIDDEN, 0, "the check of a target is for those who approve");
+    err_object(e, "rollout", ro->named.id);
+    return err_hint(e, "its output is open once a person has approved the rollout");
 }
 
 void rollout_info(const struct rollout *ro, struct rollout_info *ret)

@@ -114,6 +114,10 @@ void rollout_unwatch(struct rollout_watch *w); /* harmless if not watching */
 /* Bytes from an offset on, at most max; 0: none yet. */
 CHECKED int64_t rollout_output(const struct rollout *ro, enum rollout_phase phase, int64_t offset,
                                size_t max, struct buf *to, struct err *e);
+/* The check of a target shows what is in its files: before a person has approved the playbook, it
+ * is for people. */
+CHECKED int rollout_may_read(const struct rollout *ro, const struct principal *by,
+                             enum rollout_phase phase, struct err *e);
 /* There will be no more. */
 bool rollout_output_is_over(const struct rollout *ro, enum rollout_phase phase);
 void rollout_command(const struct rollout *ro, enum rollout_phase phase, struct buf *to);

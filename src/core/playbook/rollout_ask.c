@@ -55,7 +55,7 @@ static void job_free(struct ask_job *j)
 /* --- asking --- */
 
 static void put_attachment(struct jw *w, const char *kind, const char *name, struct str text,
-                           size_t max)
+                           size_t max, bool for_people)
 {
     AUTO(buf_done) struct buf cut = {0};
     size_t head = max / 2;
@@ -69,6 +69,8 @@ static void put_attachment(struct jw *w, const char *kind, const char *name, str
     jw_object(w);
     jw_kc(w, "kind", kind);
     jw_kc(w, "name", name);
+    if (for_people)
+        jw_kbool(w, APPROVAL_FOR_PEOPLE, true);
     jw_kstr(w, "content", text);
     jw_object_end(w);
 }
@@ -82,11 +84,11 @@ static struct str attachments(struct ask_job *j)
 
     jw_array(&w);
     put_attachment(&w, "playbook", arena_printf(&j->arena, "%s.yml", ro->playbook_name),
-                   str_of(ro->text), PLAYBOOK_SHOWN);
+                   str_of(ro->text), PLAYBOOK_SHOWN, false);
     if (ro->unchecked[0])
-        put_attachment(&w, "text", "check", str_of(ro->unchecked), CHECK_SHOWN);
+        put_attachment(&w, "text", "check", str_of(ro->unchecked), CHECK_SHOWN, false);
     else if (rollout_output(ro, ROLLOUT_CHECK, 0, 16 << 20, &check, &e) > 0)
-        put_attachment(&w, "diff", "check", buf_str(&check), CHECK_SHOWN);
+        put_attachment(&w, "diff", "check", buf_str(&check), CHECK_SHOWN, true);
     jw_array_end(&w);
     return arena_str(&j->arena, buf_str(&json));
 }

@@ -295,6 +295,7 @@ void fluid_job_stream(struct request *r)
     struct rollout *ro;
     struct rollout_info i;
     struct job_stream *t;
+    struct err e = {0};
 
     if (!ws_is_handshake(r->x)) {
         fluid_error(r, 400, "this is a WebSocket");
@@ -304,6 +305,10 @@ void fluid_job_stream(struct request *r)
     if (!ro)
         return;
     rollout_info(ro, &i);
+    if (rollout_may_read(ro, &r->who, i.check ? ROLLOUT_CHECK : ROLLOUT_RUN, &e) < 0) {
+        fluid_refuse(r, &e);
+        return;
+    }
     t = xzalloc(sizeof *t);
     t->ws = ws_accept(r->x, NULL, &ops, t);
     if (!t->ws) {
