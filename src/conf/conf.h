@@ -75,6 +75,9 @@ struct config { /* each member is one row in settings.c; texts are owned */
     char *loadouts_dir, *loadout_image; /* loadouts_dir: "": none */
     struct conf_list build_hosts, build_env;
     int64_t build_step_ms, build_cache_max, builds_running;
+    /* crash loops: core/sandbox/crash.h */
+    int64_t crash_count, crash_window_ms, crash_uptime_ms, crash_cooldown_ms, crash_rebuilds;
+    int64_t crash_healthy_ms;
     /* limits for agents: core/sandbox/ceiling.h */
     int64_t agent_memory, agent_memory_max, agent_cpu, agent_cpu_max, agent_pids, agent_pids_max;
     int64_t agent_disk, agent_disk_max, agent_sandboxes, agent_commands, agent_volumes;

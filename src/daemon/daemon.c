@@ -24,6 +24,7 @@
 #include "core/policy/policy.h"
 #include "core/remote/remote.h"
 #include "core/remote/remote_secret.h"
+#include "core/sandbox/crash.h"
 #include "core/sandbox/pool.h"
 #include "core/sandbox/volume.h"
 #include "core/snapshot/snapshot.h"
@@ -198,6 +199,13 @@ static void apply_ceilings(struct daemon *d)
 
     set_sums(c, all.sums);
     sandboxes_set_ceilings(d->sandboxes, &all);
+    sandboxes_set_crashes(d->sandboxes,
+                          &(struct crash_rules){.crash_count = c->crash_count,
+                                                .crash_window_ms = c->crash_window_ms,
+                                                .crash_uptime_ms = c->crash_uptime_ms,
+                                                .crash_cooldown_ms = c->crash_cooldown_ms,
+                                                .crash_rebuilds = c->crash_rebuilds,
+                                                .crash_healthy_ms = c->crash_healthy_ms});
 }
 
 static void log_warnings(const struct config *c)

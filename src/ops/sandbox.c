@@ -249,6 +249,44 @@ const struct op op_sandbox_reprovision = {
     SANDBOX_OUT,
 };
 
+/* clang-format off */
+static const struct op_field crashes_reply[] = {
+    REPLY("id", OP_STR, "The sandbox.", .example = "sb_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("state", OP_STR, "How it is: healthy, recovering (it crashed not long ago), crash_loop (it is not started any more) or failed "
+          "(neither by a rebuild).", .example = "crash_loop"),
+    REPLY("crashes", OP_INT, "How often its init has ended by itself.", .example = "7"),
+    REPLY("rebuilds", OP_INT, "Rebuilds since it was healthy.", .example = "1"),
+    REPLY("loop_since", OP_TIME, "Since when it is in a crash loop; null: it is in none.", .nullable = true, .example = "2026-01-02T03:04:05.678Z"),
+    REPLY("rebuild_at", OP_TIME, "When it will be rebuilt; null: it waits for a person.", .nullable = true, .example = "2026-01-02T03:34:05.678Z"),
+    REPLY("history", OP_JSON, "The last crashes, the newest first: at, uptime_ms (null: not known), why.", .types = "array"),
+};
+/* clang-format on */
+const struct op op_sandbox_crashes = {
+    .name = "sandbox.crashes",
+    .group = "sandbox",
+    .text = "Show the crashes of a sandbox, and whether it is in a crash loop.",
+    .method = "GET",
+    .path = "/holt/v1/sandboxes/{id}/crashes",
+    .verb = "crashes",
+    .perm = PERM_SANDBOX_READ,
+    SANDBOX_ID_IN,
+    .out = crashes_reply,
+    .out_count = ARRAY_LEN(crashes_reply),
+    .schema = "Crashes",
+};
+
+const struct op op_sandbox_crash_reset = {
+    .name = "sandbox.crash_reset",
+    .group = "sandbox",
+    .text = "End a crash loop: the sandbox may be started again, and its crashes count anew.",
+    .method = "POST",
+    .path = "/holt/v1/sandboxes/{id}/crash-reset",
+    .verb = "crash-reset",
+    .perm = PERM_SANDBOX_WRITE,
+    SANDBOX_ID_IN,
+    SANDBOX_OUT,
+};
+
 const struct op op_sandbox_pause = {
     .name = "sandbox.pause",
     .group = "sandbox",

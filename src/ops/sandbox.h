@@ -135,7 +135,8 @@ struct sandbox_stop_in { /* of stop and restart */
 extern const struct op op_sandbox_create, op_sandbox_list, op_sandbox_get, op_sandbox_update;
 extern const struct op op_sandbox_destroy, op_sandbox_start, op_sandbox_stop, op_sandbox_restart;
 extern const struct op op_sandbox_reprovision;
-extern const struct op op_sandbox_pause, op_sandbox_resume, op_sandbox_stats, op_sandbox_stats_list;
+extern const struct op op_sandbox_crashes, op_sandbox_crash_reset, op_sandbox_pause,
+    op_sandbox_resume, op_sandbox_stats, op_sandbox_stats_list;
 struct sandbox_stats_list_in {
     bool follow;
 };

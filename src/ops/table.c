@@ -58,6 +58,8 @@ const struct op *const op_table[] = {
     &op_sandbox_stop,
     &op_sandbox_restart,
     &op_sandbox_reprovision,
+    &op_sandbox_crashes,
+    &op_sandbox_crash_reset,
     &op_sandbox_pause,
     &op_sandbox_resume,
     &op_sandbox_stats,

@@ -135,6 +135,8 @@ MAY = {
     "GET /holt/v1/volumes/{id}": "observer agent operator admin",
     "PATCH /holt/v1/volumes/{id}": "agent operator admin",
     "DELETE /holt/v1/volumes/{id}": "agent operator admin",
+    "GET /holt/v1/sandboxes/{id}/crashes": "observer agent operator admin",
+    "POST /holt/v1/sandboxes/{id}/crash-reset": "agent operator admin",
     "GET /holt/v1/quotas": "observer agent operator admin",
     "GET /holt/v1/remotes": "observer agent operator admin",
     "GET /holt/v1/remote-secrets": "observer operator admin",

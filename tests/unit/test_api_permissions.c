@@ -50,6 +50,8 @@ static const struct {
     {"sandbox.stop",    "gpa"},
     {"sandbox.restart", "gpa"},
     {"sandbox.reprovision", "gpa"},
+    {"sandbox.crashes", "ogpa"},
+    {"sandbox.crash_reset", "gpa"},
     {"sandbox.pause",   "gpa"},
     {"sandbox.resume",  "gpa"},
     {"run",             "gpa"},

@@ -61,6 +61,8 @@ const struct op_handler op_handlers[] = {
     {&op_sandbox_stop,      sandbox_stop_run},
     {&op_sandbox_restart,   sandbox_restart_run},
     {&op_sandbox_reprovision,   sandbox_reprovision_run},
+    {&op_sandbox_crashes, sandbox_crashes_run},
+    {&op_sandbox_crash_reset, sandbox_crash_reset_run},
     {&op_sandbox_pause,     sandbox_pause_run},
     {&op_sandbox_resume,    sandbox_resume_run},
     {&op_sandbox_stats,     sandbox_stats_run},

@@ -124,6 +124,8 @@ void sandbox_start_run(struct request *r);
 void sandbox_stop_run(struct request *r);
 void sandbox_restart_run(struct request *r);
 void sandbox_reprovision_run(struct request *r);
+void sandbox_crashes_run(struct request *r);
+void sandbox_crash_reset_run(struct request *r);
 void sandbox_pause_run(struct request *r);
 void sandbox_resume_run(struct request *r);
 void sandbox_stats_run(struct request *r);

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "core/network/secret.h"
 #include "core/policy/policy.h"
+#include "core/sandbox/crash.h"
 #include "core/sandbox/traits.h"
 #include "core/sandbox/volume.h"
 
@@ -604,6 +605,59 @@ void sandbox_reprovision_run(struct request *r)
         sandbox_reprovision(s, &j->by, job_done, j);
     else
         sandbox_stop(s, 0, true, &j->by, stopped_to_remake, j);
+}
+
+static void write_history(struct jw *w, const struct sandbox_crashes *c)
+{
+    jw_key(w, "history");
+    jw_array(w);
+    for (int64_t i = c->n; i > 0; i--) {
+        const struct sandbox_crash *x = &c->v[i - 1];
+
+        jw_object(w);
+        jw_ktime(w, "at", x->at_ms);
+        jw_kint_if(w, "uptime_ms", x->uptime_ms >= 0, x->uptime_ms);
+        jw_kc(w, "why", x->why);
+        jw_object_end(w);
+    }
+    jw_array_end(w);
+}
+
+void sandbox_crashes_run(struct request *r)
+{
+    const struct sandbox_id_in *in = r->in;
+    struct sandbox *s = request_sandbox(r, in->id);
+    struct sandbox_crashes c;
+    struct sandbox_info i;
+    struct jw w;
+
+    if (!s)
+        return;
+    sandbox_crashes(s, &c);
+    sandbox_info(s, &i);
+    w = request_json(r);
+    jw_object(&w);
+    jw_kc(&w, "id", i.id);
+    jw_kc(&w, "state", crash_state_name(crash_state(&c)));
+    jw_kint(&w, "crashes", c.total);
+    jw_kint(&w, "rebuilds", c.rebuilds);
+    jw_ktime(&w, "loop_since", c.loop_ms);
+    jw_ktime(&w, "rebuild_at", c.rebuild_at_ms);
+    write_history(&w, &c);
+    jw_object_end(&w);
+    request_send_json(r, 0);
+}
+
+void sandbox_crash_reset_run(struct request *r)
+{
+    const struct sandbox_id_in *in = r->in;
+    struct sandbox *s = request_sandbox(r, in->id);
+    struct sandbox_job *j;
+
+    if (!s)
+        return;
+    j = job_new(r);
+    sandbox_crash_reset(s, &j->by, job_done, j);
 }
 
 static void pause_or_resume(struct request *r, bool on)

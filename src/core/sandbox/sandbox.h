@@ -27,6 +27,8 @@ struct policy_force;
 struct pool_config; /* core/sandbox/pool.h */
 struct pool_counts;
 struct commands_ops; /* core/sandbox/commands.h */
+struct crash_rules;  /* core/sandbox/crash.h */
+struct sandbox_crashes;
 
 enum sandbox_state {
     SANDBOX_CREATING,
@@ -188,6 +190,7 @@ size_t sandboxes_count(const struct sandboxes *l);
 size_t sandboxes_running(const struct sandboxes *l);
 void sandboxes_pool(const struct sandboxes *l, struct pool_counts *ret); /* of all runtimes */
 void sandboxes_set_pool(struct sandboxes *l, const struct pool_config *c);
+void sandboxes_set_crashes(struct sandboxes *l, const struct crash_rules *r);
 void sandboxes_set_ceilings(struct sandboxes *l, const struct ceilings *c); /* for new requests */
 /* What an owner, a tenant or all (who: any) use now; not of tasks. */
 void sandboxes_used(const struct sandboxes *l, enum ceiling_scope scope, const char *who,
@@ -228,6 +231,9 @@ void sandbox_start(struct sandbox *s, const struct principal *by, sandbox_cb don
 /* Of one that is stopped or failed: its files are removed, and it starts as it was created: the
  * same id, name, host and settings. */
 void sandbox_reprovision(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg);
+void sandbox_crashes(const struct sandbox *s, struct sandbox_crashes *ret);
+/* It may be started again, and counts anew. */
+void sandbox_crash_reset(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg);
 /* Sends TERM to the commands, kills the rest after grace_ms; force: kills at once. */
 void sandbox_stop(struct sandbox *s, int64_t grace_ms, bool force, const struct principal *by,
                   sandbox_cb done, void *arg);

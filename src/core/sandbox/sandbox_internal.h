@@ -12,6 +12,7 @@
 #include "core/network/secret.h"
 #include "core/policy/policy.h"
 #include "core/sandbox/commands.h"
+#include "core/sandbox/crash.h"
 #include "core/sandbox/host.h"
 #include "core/sandbox/pool.h"
 #include "core/sandbox/traits.h"
@@ -65,6 +66,7 @@ struct sandboxes {
     int64_t sandboxes_max;
     bool wide; /* what SANDBOX_CALLS_USUAL means */
     struct ceilings ceilings;
+    struct crash_rules crash_rules;
     struct driver_slot drivers[SLOTS_MAX]; /* one for each runtime, or for each of its hosts */
     size_t driver_count;
     struct map by_id, by_name; /* to struct sandbox; by_name: the first, then its same_name */
@@ -159,6 +161,7 @@ struct sandbox {
     char *forked;   /* the one it was made from */
     struct sandbox_defaults defaults; /* of its image */
 
+    struct sandbox_crashes crashes;
     struct sandbox_commands *commands;
 
     /* the step under way, and who waits for its end */
@@ -349,6 +352,13 @@ void sandbox_tell_secrets(struct sandbox *s, driver_done done, void *arg); /* to
 
 /* --- sandbox_adopt.c --- */
 void sandboxes_adopt(struct sandboxes *all);
+
+/* --- crash.c --- */
+void sandbox_crashed(struct sandbox *s, const char *why);
+CHECKED int sandbox_may_start(const struct sandbox *s, struct err *e); /* not in a crash loop */
+void sandboxes_crash_tick(struct sandboxes *all, int64_t now);
+void sandbox_put_crashes(struct jw *w, const struct sandbox *s);
+void sandbox_get_crashes(struct sandbox *s, const json_t *o);
 
 /* --- sandbox_quota.c --- */
 CHECKED int sandbox_quota_create(const struct sandboxes *all, const struct principal *by,

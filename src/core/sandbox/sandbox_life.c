@@ -110,8 +110,12 @@ static bool start_begin(struct sandbox *s, const char *what, const struct princi
 
 void sandbox_start(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg)
 {
+    struct err e = {0};
+
     if (step_is(s, STEP_NONE) && is_up(s))
-        sandbox_tell(s->all, s, done, arg, &(struct err){0});
+        sandbox_tell(s->all, s, done, arg, &e);
+    else if (sandbox_may_start(s, &e) < 0)
+        sandbox_tell(s->all, s, done, arg, &e);
     else if (start_begin(s, "start", by, done, arg))
         sandbox_make(s, true);
 }
@@ -119,6 +123,8 @@ void sandbox_start(struct sandbox *s, const struct principal *by, sandbox_cb don
 void sandbox_reprovision(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg)
 {
     if (start_begin(s, "reprovision", by, done, arg)) {
+        if (by) /* a person's own decision */
+            crash_forgive(&s->crashes, clock_wall_ms());
         sandbox_save(s, NULL); /* a crash from here on leaves no files that a start could use */
         sandbox_remake(s);
     }
@@ -329,6 +335,7 @@ void sandbox_init_ended(struct sandbox *s, const char *why)
     set_failure(s, why);
     s->actor[0] = '\0';
     sm_move(&s->sm, SANDBOX_FAILED);
+    sandbox_crashed(s, why);
     sandbox_save(s, NULL);
     sm_move(&s->step, STEP_STOP); /* what is left of it goes, but for the files */
     s->killed = KILLED_ALL;
@@ -474,6 +481,7 @@ void sandboxes_tick(struct sandboxes *all)
     for (size_t i = 0; i < all->driver_count; i++)
         if (all->drivers[i].pool)
             pool_tick(all->drivers[i].pool, now);
+    sandboxes_crash_tick(all, now);
     hosts_tick(all);
 }
 

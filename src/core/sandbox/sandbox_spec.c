@@ -73,6 +73,8 @@ void sandbox_spec_text(const struct sandbox *s, struct buf *to)
     sandbox_put_secrets(&w, s, true);
     sandbox_put_defaults(&w, s);
     jw_kc(&w, "asked_image", s->asked_image ? s->asked_image : "");
+    if (s->crashes.total > 0)
+        sandbox_put_crashes(&w, s);
     jw_object_end(&w);
 }
 
@@ -186,5 +188,6 @@ int sandbox_get_spec(struct sandbox *s, struct str text, struct err *e)
     text_set(&s->forked, json_text(o, "forked_from"));
     text_set(&s->asked_image, json_text(o, "asked_image"));
     sandbox_get_defaults(s, json_object_get(o, "defaults"));
+    sandbox_get_crashes(s, json_object_get(o, "crashes"));
     return 0;
 }
