@@ -415,3 +415,12 @@ int diff_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct er
     buf_done(&v.out);
     return r < 0 || e->code != ERR_NONE ? -1 : 0;
 }
+
+int export_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
+{
+    AUTO(json_decref) json_t *asked = json_copy((json_t *)args);
+
+    if (read_words(json_object_get(args, "what"), asked, e) < 0)
+        return -1;
+    return op_bytes(c, cmd->op, asked, e);
+}

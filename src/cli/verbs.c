@@ -34,6 +34,10 @@ static const struct cli_flag diff_flags[] = {
     {{.name = "json", .type = OP_BOOL, .text = "A JSON object for each change, one per line."}, 0},
     {{.name = "no_pager", .type = OP_BOOL, .text = "Do not page on a terminal (HOLT_PAGER, PAGER, less)."}, 0},
 };
+static const struct cli_flag export_flags[] = {
+    {{.name = "what", .type = OP_LIST, .required = true, .positional = true, .example = "build@clean",
+      .text = "One or two of sandbox, snapshot and image, then absolute paths. One: what it has changed since it was made. Two: before, after."}, 0},
+};
 static const struct cli_flag task_schedule_flags[] = {MANIFEST_FILE(true)};
 static const struct cli_flag context_add_flags[] = {
     {{.name = "name", .type = OP_STR, .required = true, .positional = true, .example = "work",
@@ -445,6 +449,9 @@ const struct verb verb_table[] = {
     {.verb = "diff", .op = "change.diff", .fills = "from,to,path,text,stream,limit", FLAGS(diff_flags), .run = diff_run,
      EXAMPLES("holt diff build", "holt diff build@clean build --stat", "holt diff build@s1 build@s2 /etc /home",
               "holt diff debian:12 build --name-only")},
+    {.verb = "export", .op = "change.export", .fills = "from,to,path", FLAGS(export_flags), .run = export_run,
+     EXAMPLES("holt export build --as tar > layer.tar", "holt export build@clean build --as shell > change.sh",
+              "holt export build@clean build /etc --as puppet > change.pp")},
     {.verb = "events", FLAGS(events_flags), .run = events_run,
      EXAMPLES("holt events --limit 20", "holt events -f", "holt events -f --type 'token.*' -o json",
               "holt events --since 2026-01-02T00:00:00Z --object token/")},

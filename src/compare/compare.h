@@ -22,7 +22,7 @@ struct job {
     uint64_t text_max, content_max;
     bool no_text;
     /* Of a merge: what decides a conflict ("": everything), and whether a tar is written. */
-    bool merge, tar;
+    bool merge, tar, whiteouts;
     const char *ours[TEXTS_MAX], *theirs[TEXTS_MAX];
     size_t ours_count, theirs_count;
     struct map in_tar; /* "DEV:INO" of files with several names in the tar: the first path */
@@ -83,6 +83,7 @@ CHECKED int merge_decide(struct job *j, const struct dir *d, const char *name,
 /* --- tar.c --- */
 
 CHECKED int tar_put(struct job *j, const char *name, const struct node *n, struct err *e);
+CHECKED int tar_whiteout(struct job *j, const char *name, struct err *e); /* as in OCI layers */
 CHECKED int tar_finish(struct job *j, struct err *e);
 
 /* --- package.c --- */

@@ -11,6 +11,7 @@
  *   onto           the layers of the target of a merge: each change gets a verdict
  *   ours, theirs   what decides conflicts at and below this path; both repeated
  *   tar            instead of records: the files that are to be applied, as an archive
+ *   whiteouts      in the archive: files ".wh.NAME" for what is removed (OCI image-spec, layer.md)
  * It writes records of wire/change.h to standard output: files, in the order of their paths, then
  * packages, services, users, groups and timetables; the last one says how it went.  Exit: 0, or 1
  * after an error. */
@@ -102,6 +103,10 @@ static int read_line(struct job *j, struct str line)
         j->tar = true;
         return 0;
     }
+    if (str_eq_c(key, "whiteouts")) {
+        j->whiteouts = true;
+        return 0;
+    }
     if (str_eq_c(key, "ours"))
         return add_text(j->ours, &j->ours_count, value);
     if (str_eq_c(key, "theirs"))
@@ -164,7 +169,8 @@ static int say_others(struct job *j, struct err *e)
 
 static int compare(struct job *j, struct err *e)
 {
-    if (open_layers(j, e) < 0 || (!j->merge && packages_find(j, e) < 0) || job_walk(j, e) < 0)
+    if (open_layers(j, e) < 0 || (!j->merge && !j->tar && packages_find(j, e) < 0) ||
+        job_walk(j, e) < 0)
         return -1;
     return j->tar ? tar_finish(j, e) : j->merge ? job_flush(j, e) : say_others(j, e);
 }

@@ -121,6 +121,20 @@ int tar_put(struct job *j, const char *name, const struct node *n, struct err *e
     return t.kind == TAR_FILE ? put_content(j, fd, t.size, e) : 0;
 }
 
+int tar_whiteout(struct job *j, const char *name, struct err *e)
+{
+    AUTO(buf_done) struct buf path = {0};
+    struct str all = job_path(j);
+    size_t n = strlen(name);
+    struct tar_entry t = {.kind = TAR_FILE, .mode = 0600};
+
+    buf_add(&path, all.p, all.n - n);
+    buf_add_c(&path, ".wh.");
+    buf_add(&path, name, n);
+    t.name = buf_str(&path);
+    return tar_write_head(&j->out, &t, e);
+}
+
 int tar_finish(struct job *j, struct err *e)
 {
     tar_write_end(&j->out);

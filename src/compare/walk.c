@@ -70,7 +70,7 @@ static int walk_below(struct job *j, const struct dir *in, const char *name,
     if (dir_open(in, name, n, &d, e) < 0)
         return -1;
     if (!dir_is_shared(&d, BEFORE, AFTER)) {
-        if (is_package_dir(job_path(j)) && !j->merge)
+        if (is_package_dir(job_path(j)) && !j->merge && !j->tar)
             r = packages_below(j, &d, e);
         at.depth++;
         if (r == 0)
@@ -81,13 +81,15 @@ static int walk_below(struct job *j, const struct dir *in, const char *name,
 }
 
 /* The record of a change, or in a tar the file itself. */
-static int tell_change(struct job *j, const char *name, const struct node n[SIDES], bool packaged,
-                       uint8_t verdict, struct err *e)
+static int tell_change(struct job *j, const struct dir *d, const char *name,
+                       const struct node n[SIDES], bool packaged, uint8_t verdict, struct err *e)
 {
     bool equal;
 
     if (!j->tar)
         return file_change(j, name, n, packaged, verdict, e);
+    if (j->whiteouts && !n[AFTER].there && d->side[AFTER].n > 0)
+        return tar_whiteout(j, name, e);
     if (verdict != CHANGE_APPLY || !n[AFTER].there ||
         (n[BEFORE].there && n[BEFORE].layer == n[AFTER].layer))
         return 0;
@@ -101,7 +103,7 @@ static int walk_entry(struct job *j, const struct dir *d, const char *name, stru
 {
     struct node n[SIDES];
     struct str path = job_path(j);
-    uint8_t verdict = CHANGE_NO_VERDICT;
+    uint8_t verdict = j->tar ? CHANGE_APPLY : CHANGE_NO_VERDICT;
     uintptr_t how;
     int wanted;
 
@@ -114,7 +116,7 @@ static int walk_entry(struct job *j, const struct dir *d, const char *name, stru
     how = (uintptr_t)map_get(&j->packaged, path);
     if (j->merge && merge_decide(j, d, name, n, at.below, &verdict, &at.below, e) < 0)
         return -1;
-    if (wanted == 2 && tell_change(j, name, n, at.packaged || how != 0, verdict, e) < 0)
+    if (wanted == 2 && tell_change(j, d, name, n, at.packaged || how != 0, verdict, e) < 0)
         return -1;
     if (!node_is_dir(&n[BEFORE]) && !node_is_dir(&n[AFTER]))
         return 0;
@@ -158,7 +160,7 @@ static int walk_root(struct job *j, struct err *e)
             return err_set(e, ERR_INTERNAL, 0, "look at a layer");
     }
     buf_add_char(&j->path_now, '.');
-    if (is_wanted(j, STR("")) == 2 && !j->merge &&
+    if (is_wanted(j, STR("")) == 2 && !j->merge && !j->tar &&
         file_change(j, ".", n, false, CHANGE_NO_VERDICT, e) < 0)
         return -1;
     buf_clear(&j->path_now);

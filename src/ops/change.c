@@ -69,6 +69,32 @@ const struct op op_sandbox_diff = {
     .audited = true,
 };
 
+const char *const op_export_formats[] = {"patch", "tar", "ansible", "shell", "dockerfile", "puppet", NULL};
+static const char *const export_secrets[] = {"refuse", "vault", NULL};
+static const struct op_field export_fields[] = {
+    FIELD(struct export_in, from, OP_STR, .max = 400, .example = "build@clean",
+          .text = "The state before: a sandbox, a snapshot or an image. Default: what 'to' was made from."),
+    FIELD(struct export_in, to, OP_STR, .required = true, .min = 1, .max = 400, .example = "build", .text = "The state after, likewise."),
+    FIELD(struct export_in, path, OP_LIST, .max = 256, .example = "/etc", .text = "Only these paths and what is below them."),
+    FIELD(struct export_in, all, OP_BOOL, .preset = "false", .example = "true", .text = "Volatile trees too (setting diff_ignore)."),
+    {.name = "as", .type = OP_CHOICE, .offset = offsetof(struct export_in, format), .choices = op_export_formats, .preset = "patch", .example = "tar",
+     .text = "'patch': for git apply. 'tar': the files, and '.wh.NAME' for what is gone: a layer of an OCI image. 'ansible', 'puppet', 'shell': what "
+             "repeats the change; 'dockerfile': the same as a step of a build."},
+    {.name = "secrets", .type = OP_CHOICE, .offset = offsetof(struct export_in, secrets), .choices = export_secrets, .preset = "refuse", .example = "vault",
+     .text = "Of ansible, shell, dockerfile and puppet: as for playbook.generate."},
+};
+const struct op op_export = {
+    .name = "change.export",
+    .group = "snapshot",
+    .text = "Write what differs between two states in another form.",
+    .method = "GET",
+    .path = "/holt/v1/export",
+    .perm = PERM_SANDBOX_CONTENT,
+    IN(export_fields, struct export_in),
+    .reply = OP_REPLY_BYTES,
+    .audited = true,
+};
+
 static const struct op_field merge_fields[] = {
     FIELD(struct merge_in, id, OP_STR, .required = true, .positional = true, .min = 1, .max = 255, .example = "try-3",
           .text = "The fork: its id or name."),

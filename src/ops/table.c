@@ -145,6 +145,7 @@ const struct op *const op_table[] = {
     &op_diff,
     &op_sandbox_diff,
     &op_merge,
+    &op_export,
     &op_fork,
     &op_fork_keep,
     &op_target_create,

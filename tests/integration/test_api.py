@@ -186,6 +186,7 @@ MAY = {
     "POST /holt/v1/sandboxes/{id}/snapshots": "agent operator admin",
     "GET /holt/v1/snapshots": "observer agent operator admin",
     "GET /holt/v1/diff": "agent operator admin",
+    "GET /holt/v1/export": "agent operator admin",
     "POST /holt/v1/forks/{id}/apply": "agent operator admin",
     "GET /holt/v1/sandboxes/{id}/diff": "agent operator admin",
     "GET /holt/v1/snapshots/{id}": "observer agent operator admin",

@@ -1,10 +1,12 @@
 """Differences between snapshots, images and live sandboxes: each is what was done inside, and no more."""
 import base64
+import io
 import json
 import os
 import pty
 import socket
 import subprocess
+import tarfile
 import threading
 import time
 import urllib.request
@@ -509,3 +511,74 @@ def test_merge_on_the_command_line(holtd, box):
     assert holt(holtd, "apply", "try", "--onto", "target", "--theirs", "/").splitlines()[-1].startswith("3 applied")
     assert sh(holtd, b, "cat /root/a /root/n; ls /root") == "2\nn\na\nn\n"
     drop(holtd, made)
+
+
+# --- export ---
+
+
+def export(holtd, query):
+    r = urllib.request.Request(f"{holtd.url}/holt/v1/export?{query}", headers={"Authorization": f"Bearer {holtd.token}"})
+    with urllib.request.urlopen(r, timeout=120) as f:
+        return f.read(), f.headers["Content-Type"]
+
+
+def test_an_exported_archive_is_a_layer(holtd, changed):
+    b, _ = changed
+    raw, kind = export(holtd, f"from={b}@clean&to={b}&as=tar")
+    assert kind == "application/x-tar"
+    with tarfile.open(fileobj=io.BytesIO(raw)) as tar:
+        members = {m.name: m for m in tar.getmembers()}
+        got = {n: tar.extractfile(m).read() for n, m in members.items() if m.isreg()}
+    gone = {n for n in members if "/.wh." in n}
+    assert gone == {"root/old/.wh.gone", "root/old/tree/.wh.m", "root/old/tree/.wh.sub"}, "a directory takes along what is in it"
+    assert members["root/tool"].mode == 0o4750 and (members["root/owned"].uid, members["root/owned"].gid) == (12, 34)
+    assert members["root/link"].linkname == "../b" and members["root/pipe"].isfifo() and members["root/hard"].islnk()
+    assert members["root/attr"].pax_headers["SCHILY.xattr.user.color"] == "blue"
+    assert got["root/old/tree/n"] == b"new\n" and len(got["root/with space"]) == 5000 and "root/same" not in members and "root/time" not in members
+    whole, _ = export(holtd, f"to={b}@clean&as=tar&path=/root/old")
+    with tarfile.open(fileobj=io.BytesIO(whole)) as tar:
+        assert sorted(m.name for m in tar if m.isreg()) == ["root/old/gone", "root/old/tree/m", "root/old/tree/sub/f"]
+
+
+def test_an_exported_patch_is_applied_by_git(tmp_path, holtd, box):
+    b = box()
+    sh(holtd, b, "mkdir /root/p; cd /root/p; seq 1 30 > a; echo x > exec; echo gone > gone; ln -s one link; echo 'é' > 'odd \"name'; printf 'no newline' > end")
+    snap(holtd, b, "s")
+    for name, content in (("a", "".join(f"{i}\n" for i in range(1, 31))), ("exec", "x\n"), ("gone", "gone\n"), ("odd \"name", "é\n"), ("end", "no newline")):
+        (tmp_path / "root/p").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "root/p" / name).write_text(content)
+    os.symlink("one", tmp_path / "root/p/link")
+    sh(holtd, b, "cd /root/p; sed -i 's/^15$/fifteen/' a; chmod 755 exec; rm gone; ln -sfn two link; echo 'ü' > 'odd \"name'; printf 'still none' > end; mkdir d; echo n > d/new; chown 5:5 a")
+    patch, kind = export(holtd, f"from={b}@s&to={b}")
+    assert kind.startswith("text/plain")
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    subprocess.run(["git", "-C", tmp_path, "apply", "-"], input=patch, check=True)
+    p = tmp_path / "root/p"
+    assert "fifteen" in (p / "a").read_text() and os.access(p / "exec", os.X_OK) and not (p / "gone").exists() and os.readlink(p / "link") == "two"
+    assert (p / "odd \"name").read_text() == "ü\n" and (p / "end").read_text() == "still none" and (p / "d/new").read_text() == "n\n"
+
+
+def test_an_exported_script_repeats_the_change(holtd, box):
+    b = box()
+    sh(holtd, b, BEFORE)
+    (f,) = fork(holtd, b)
+    sh(holtd, b, CHANGE.replace('touch same', 'touch same; echo "it\'s \\$HOME" > quoted').replace('printf \'caf\\351\' > "$(printf \'caf\\351\')"; ', ""))
+    script, _ = export(holtd, f"from={holtd.ok('GET', f'{BOXES}/{f}')['snapshot']}&to={b}&as=shell")
+    for _ in range(2):
+        r = holtd.ok("POST", f"{BOXES}/{f}/execs", {"command": ["sh", "-s"], "stdin": script.decode()})
+        assert r["exit_code"] == 0, r
+    left = files(holtd.ok("GET", f"/holt/v1/diff?from={b}&to={f}&limit=10000"))
+    assert {p: c["by"] for p, c in left.items()} == {"/root/attr": ["xattrs"], "/root/pipe": []}, "what the notes say"
+    assert "# not in it: /root/pipe" in script.decode()
+    recipe, _ = export(holtd, f"to={b}&as=dockerfile")
+    assert recipe.decode().startswith("# syntax=docker/dockerfile:1\n") and "FROM ${BASE}" in recipe.decode() and recipe.endswith(b"HOLT_STEP\n")
+    manifest, _ = export(holtd, f"to={b}&as=puppet")
+    assert "file { '/root/conf':\n  ensure => file,\n" in manifest.decode()
+    drop(holtd, f)
+
+
+def test_export_on_the_command_line(holtd, changed):
+    b, _ = changed
+    assert holt(holtd, "export", f"{b}@clean", b, "/root/conf").startswith("diff --git a/root/conf b/root/conf\n--- a/root/conf\n")
+    assert holt(holtd, "export", b, "--as", "ansible").count("- name: change") == 1
+    assert "no sandbox, snapshot or image" in holt(holtd, "export", "nothing", "--as", "tar", status=2)

@@ -127,6 +127,7 @@ static const struct {
     {"change.diff",     "gpa"},
     {"sandbox.diff",    "gpa"},
     {"fork.apply",      "gpa"},
+    {"change.export",   "gpa"},
     {"fork.keep",       "gpa"},
     {"image.commit",    "pa"},
     {"target.create", "pa"},

@@ -147,6 +147,7 @@ const struct op_handler op_handlers[] = {
     {&op_diff, diff_run},
     {&op_sandbox_diff, sandbox_diff_run},
     {&op_merge, merge_run},
+    {&op_export, export_run},
     {&op_fork, fork_run},
     {&op_fork_keep, fork_keep_run},
     {&op_image_commit, image_commit_run},

@@ -57,6 +57,7 @@ void policy_remove_run(struct request *r);
 void diff_run(struct request *r);
 void sandbox_diff_run(struct request *r);
 void merge_run(struct request *r);
+void export_run(struct request *r);
 void snapshot_create_run(struct request *r);
 void snapshot_list_run(struct request *r);
 void snapshot_get_run(struct request *r);

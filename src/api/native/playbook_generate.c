@@ -1,6 +1,7 @@
 /* playbook_generate: the operation playbook.generate: a diff, its tasks, a playbook. */
 #include "core/playbook/generate.h"
 
+#include "api/native/generate_secrets.h"
 #include "api/native/handlers.h"
 #include "api/share/named.h"
 #include "base/mem.h"
@@ -24,7 +25,7 @@ static void generate_job_free(struct generate_job *j)
 }
 
 /* The sandbox holds placeholders; a value in a file came another way. */
-static void read_secrets(struct request *r, struct str to, struct scrub *ret)
+void generate_read_secrets(struct request *r, struct str to, struct scrub *ret)
 {
     AUTO(buf_wipe) struct buf list = {0};
     AUTO(json_decref) json_t *v = NULL;
@@ -98,7 +99,7 @@ void playbook_generate_run(struct request *r)
     struct generate_job *j = xzalloc(sizeof *j);
     struct err e = {0};
 
-    read_secrets(r, in->to, &j->values);
+    generate_read_secrets(r, in->to, &j->values);
     j->d = change_collect(r->api->c.changes,
                           &(struct change_spec){.from = in->from,
                                                 .to = in->to,

@@ -44,6 +44,7 @@ int changes_open(const struct changes_config *c, struct changes **ret, struct er
     l->started_ms = clock_wall_ms();
     list_init(&l->running);
     list_init(&l->merges);
+    list_init(&l->tars);
     if (merges_load(l, e) < 0) {
         changes_free(l);
         return err_wrap(e, "read the merges");
@@ -68,6 +69,7 @@ struct changes *changes_free(struct changes *l)
     if (!l)
         return NULL;
     merges_free(l);
+    change_tars_free(l);
     while (!list_is_empty(&l->running))
         change_cancel(LIST_ENTRY(l->running.next, struct change_diff, link));
     buf_done(&l->program);
@@ -369,7 +371,7 @@ struct change_diff *change_run(struct changes *l, struct change_mounts *m, int64
 {
     struct change_diff *d;
 
-    if (check_room(l, e) < 0 || read_program(l, e) < 0)
+    if (change_check(l, e) < 0)
         return NULL;
     d = xzalloc(sizeof *d);
     d->l = l;
@@ -382,6 +384,21 @@ struct change_diff *change_run(struct changes *l, struct change_mounts *m, int64
     return d;
 }
 
+int change_prepare(struct changes *l, const struct change_spec *s, struct change_state *before,
+                   struct change_state *after, struct change_mounts *m, struct err *e)
+{
+    if (change_state_find(l, s, s->to, false, after, e) < 0 ||
+        change_state_find(l, s, s->from.n > 0 ? s->from : s->to, s->from.n == 0, before, e) < 0 ||
+        change_mounts_make(before, after, m, e) < 0)
+        return -1;
+    return put_request(l, s, &m->request, e);
+}
+
+int change_check(struct changes *l, struct err *e)
+{
+    return check_room(l, e) < 0 ? -1 : read_program(l, e);
+}
+
 struct change_diff *change_diff(struct changes *l, const struct change_spec *s,
                                 const struct change_events *ev, struct err *e)
 {
@@ -389,9 +406,7 @@ struct change_diff *change_diff(struct changes *l, const struct change_spec *s,
     struct change_mounts m = {0};
     struct change_diff *d = NULL;
 
-    if (change_state_find(l, s, s->to, false, &after, e) == 0 &&
-        change_state_find(l, s, s->from.n > 0 ? s->from : s->to, s->from.n == 0, &before, e) == 0 &&
-        change_mounts_make(&before, &after, &m, e) == 0 && put_request(l, s, &m.request, e) == 0)
+    if (change_prepare(l, s, &before, &after, &m, e) == 0)
         d = change_run(l, &m, s->time_ms, ev, e);
     if (!d) {
         buf_done(&m.request);

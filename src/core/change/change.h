@@ -84,3 +84,17 @@ typedef void (*change_list_cb)(void *arg, struct change_list *l, const struct er
  * what it leaves.  The returned handle is for change_cancel. */
 struct change_diff *change_collect(struct changes *l, const struct change_spec *s, size_t bytes_max,
                                    change_list_cb done, void *arg, struct err *e);
+
+/* --- the same as an archive: the files of `to`, and ".wh.NAME" for what is gone --- */
+
+struct change_tar;
+struct change_tar_events {
+    int (*bytes)(void *arg, struct str bytes);    /* returns 1 to pause until change_tar_resume */
+    void (*done)(void *arg, const struct err *e); /* the last call */
+    void *arg;
+};
+/* NULL: *e has the reason.  Of the spec: what is compared, paths, all, time_ms, by. */
+struct change_tar *change_tar(struct changes *l, const struct change_spec *s,
+                              const struct change_tar_events *ev, struct err *e);
+void change_tar_resume(struct change_tar *t);
+void change_tar_cancel(struct change_tar *t); /* no call after it */

@@ -16,6 +16,7 @@ struct changes {
     int64_t count, started_ms;
     struct buf program; /* read once */
     struct list merges; /* struct merge */
+    struct list tars;   /* struct change_tar */
     bool swept;
 };
 
@@ -48,6 +49,12 @@ CHECKED int change_mounts_onto(const struct change_state *onto, struct change_mo
                                struct err *e);
 void change_put_path(struct buf *to, const char *key, struct str path); /* a line of a request */
 
+CHECKED int change_check(struct changes *l, struct err *e); /* whether one more may run */
+/* The states and the request of a diff; *before and *after are the caller's, also after -1. */
+CHECKED int change_prepare(struct changes *l, const struct change_spec *s,
+                           struct change_state *before, struct change_state *after,
+                           struct change_mounts *m, struct err *e);
+
 /* Runs holt-compare on these; takes m->request, unless it returns NULL. */
 struct change_diff *change_run(struct changes *l, struct change_mounts *m, int64_t time_ms,
                                const struct change_events *ev, struct err *e);
@@ -56,6 +63,8 @@ struct tool_events;
 /* request: borrowed until its end. */
 struct tool *change_tool(struct changes *l, const struct change_mounts *m, struct str request,
                          int64_t time_ms, const struct tool_events *ev);
+
+void change_tars_free(struct changes *l); /* change_tar.c */
 
 /* merge.c */
 CHECKED int merges_load(struct changes *l, struct err *e);

@@ -21,5 +21,10 @@ struct generate_options {
 CHECKED int playbook_generate(const struct change_list *l, const struct generate_options *o,
                               json_t **ret_tasks, json_t **ret_notes, struct err *e);
 
+/* generate_text.c: the tasks of playbook_generate in other languages.  A variable of a vault is an
+ * environment variable in a script, and a lookup in Puppet. */
+void generate_shell(const json_t *tasks, struct buf *to);
+void generate_puppet(const json_t *tasks, struct buf *to);
+
 /* generate_secret.c: what the content of a file looks like: "an AWS access key"; NULL: nothing. */
 const char *secret_in_text(struct str text);

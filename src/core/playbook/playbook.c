@@ -337,6 +337,24 @@ int playbook_reorder(struct playbook *p, const struct str *ids, size_t n,
     return save(p, tasks, "playbook.changed", c, e);
 }
 
+int playbook_replace(struct playbook *p, const json_t *tasks, const json_t *notes,
+                     const struct named_call *c, struct err *e)
+{
+    AUTO(json_decref) json_t *list = json_array();
+    struct buf text = {0};
+
+    if (check_ready(p, e) < 0)
+        return -1;
+    if (!p->notes[0])
+        return err_set(e, ERR_CONFLICT, 0, "playbook '%s' was made by hand", p->named.name);
+    if (take_tasks(tasks, list, e) < 0)
+        return -1;
+    jw_json(&(struct jw){.to = &text}, notes);
+    mem_free(p->notes);
+    p->notes = buf_steal(&text);
+    return save(p, list, "playbook.changed", c, e);
+}
+
 int playbook_remove(struct playbook *p, const struct named_call *c, struct err *e)
 {
     if (check_ready(p, e) < 0)

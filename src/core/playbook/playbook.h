@@ -45,6 +45,9 @@ struct playbook *playbook_of(struct named *n); /* NULL of NULL */
 /* All: -1 with *e, and done is not called; or 0, and it is called later. */
 CHECKED int playbook_create(struct playbooks *l, const struct playbook_spec *spec,
                             const struct named_call *c, struct err *e);
+/* Other tasks, and what they leave out: of one that was generated. */
+CHECKED int playbook_replace(struct playbook *p, const json_t *tasks, const json_t *notes,
+                             const struct named_call *c, struct err *e);
 CHECKED int playbook_remove(struct playbook *p, const struct named_call *c, struct err *e);
 CHECKED int playbook_task_add(struct playbook *p, const struct playbook_task *t,
                               const struct named_call *c, char ret_id[ID_SIZE], struct err *e);

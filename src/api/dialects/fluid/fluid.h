@@ -132,7 +132,8 @@ void fluid_job(struct request *r);
 void fluid_job_stream(struct request *r);
 extern const struct fluid_form fluid_book_form, fluid_book_task_form, fluid_book_change_form,
     fluid_book_order_form, fluid_job_form;
-void fluid_publish(struct request *r); /* publish.c */
+void fluid_generate(struct request *r); /* generate.c */
+void fluid_publish(struct request *r);  /* publish.c */
 extern const struct fluid_form fluid_publish_form;
 
 /* --- SSH certificates (access.c) --- */

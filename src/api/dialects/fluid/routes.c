@@ -359,6 +359,7 @@ static const struct fluid_row rows[] = {
     {"GET", "/docs", NULL, "fluid.docs", PERM_NONE, send_docs},
     {"GET", "/health", NULL, "fluid.health", PERM_NONE, send_agent_health, .guard = is_agent_port},
 
+    {"POST", BOTH("/sandboxes/{id}/generate/{tool}"), "fluid.generate", PERM_SANDBOX_WRITE, fluid_generate},
     {"POST", BOTH("/sandboxes/{id}/publish"), "fluid.publish", PERM_SANDBOX_WRITE, fluid_publish, &fluid_publish_form},
     {"POST", BOTH("/ansible/jobs"), "fluid.job_create", PERM_SANDBOX_WRITE, fluid_job_create, &fluid_job_form},
     {"GET", BOTH("/ansible/jobs/{id}"), "fluid.job", PERM_SANDBOX_READ, fluid_job},
