@@ -26,7 +26,11 @@ needs_browser = [
 
 @pytest.fixture(scope="module")
 def holtd(tmp_path_factory):
-    d = native(tmp_path_factory.mktemp("dashboard"))
+    directory = tmp_path_factory.mktemp("dashboard")
+    os.makedirs(directory / "loadouts/profiles")
+    manifest = {"apiVersion": "loadout/v1", "kind": "loadout", "metadata": {"name": "quick"}, "runcmd": ["echo made > /etc/made", "sleep 1"]}
+    (directory / "loadouts/profiles/quick.yaml").write_text(json.dumps(manifest))
+    d = native(directory, "--loadouts-dir", str(directory / "loadouts"))
     yield d
     d.clear()
     d.stop()
@@ -167,6 +171,13 @@ class TestPages:
         assert run("production", "cat /etc/motd") == "hello\n"
         for name in ("tried", "production"):
             holtd.ok("DELETE", f"{API}/sandboxes/{name}")
+
+    def test_an_instance_of_a_loadout(self, holtd):
+        got = show("loadout", login=link(holtd), name="loaded", loadout="quick")
+        assert len(got["steps"]) == 2 and "echo made" in " ".join(got["steps"]), got
+        made = holtd.ok("GET", f"{API}/sandboxes/loaded")
+        assert holtd.ok("POST", f"{API}/sandboxes/loaded/execs", {"command": "cat /etc/made"})["stdout"] == "made\n"
+        holtd.ok("DELETE", f"{API}/sandboxes/{made['id']}")
 
     def test_the_life_of_an_instance_without_a_shell(self, holtd):
         box = holtd.ok("POST", f"{API}/sandboxes", {"name": "liver"})["id"]

@@ -32,7 +32,7 @@ export const text = {
     empty: "No sandbox yet. Make the first one from a terminal, or with “+ Create Instance”. This page changes by itself.",
   },
   instance: {
-    create: "+ Create Instance", createTitle: "Create an instance", runtime: "Runtime", container: "Container", vm: "VM", native: "Native", image: "Image", name: "Name",
+    create: "+ Create Instance", createTitle: "Create an instance", runtime: "Runtime", container: "Container", vm: "VM", native: "Native", image: "Image", loadouts: "Loadouts", steps: "Steps of the loadout", name: "Name",
     nameRule: "Lower-case letters, digits and hyphens: [a-z0-9-]+", nameBad: "This name does not match [a-z0-9-]+", memory: "Memory", cpus: "CPUs", network: "Network", allow: "Allowed hosts",
     allowHint: "One per line or separated by commas: example.com, *.example.org", make: "Create", making: "Creating…", ready: (name: string, took: string) => `${name} is ready after ${took}`,
     modes: { none: "none: no connection at all", allowlist: "allowlist: only the hosts below", open: "open: everything public, through the proxy" } as Record<string, string>,

@@ -108,6 +108,19 @@ const scenarios = {
     say({ diff, halves, check, problems });
   },
 
+  // An instance of a loadout: its steps are shown while they are built.
+  async loadout() {
+    const page = await open(plan.login);
+    await page.click('text=+ Create Instance');
+    await page.fill('dialog input', plan.name);
+    await page.selectOption('dialog select >> nth=1', `loadout:${plan.loadout}`);
+    await page.click('dialog button.primary');
+    await page.locator('.steps .state-running, .steps .state-done, .steps .state-cached').first().waitFor();
+    const steps = await page.locator('.steps li').allInnerTexts();
+    await row(page, plan.name).waitFor();
+    say({ steps, problems });
+  },
+
   async life() {
     const page = await open(plan.login);
     const box = row(page, plan.name);

@@ -69,6 +69,10 @@ export type PlaybookApplyInput = { "to": string; "check"?: boolean | null; "note
 export type Rollout = { "id": string; "state": string; "playbook": string; "playbook_name": string; "target": string | null; "target_name": string; "sandbox": string | null; "check_only": boolean; "unchecked": string | null; "check_exit": number | null; "exit_code": number | null; "approval": string | null; "people": number; "decided_by": string | null; "error": string | null; "note": string | null; "snapshot": string | null; "content": string | null; "tenant": string | null; "owner": string; "created_at": string; "changed_at": string; "ended_at": string | null; };
 export type RolloutList = { "rollouts": (Rollout)[]; "cursor": string | null; };
 export type RolloutCancelInput = { "reason"?: string | null; };
+export type Build = { "id": string; "what": string; "name": string; "state": "waiting" | "running" | "ready" | "failed" | "cancelled"; "image": string | null; "from": string; "steps": unknown[]; "step": number; "step_count": number; "failure": string | null; "owner": string; "created_at": string; "ended_at": string | null; };
+export type Loadout = { "name": string; "path": string; "kind": string; "description": string; "category": string | null; "complexity": string | null; "extends": (string)[]; "manifest"?: Record<string, unknown>; };
+export type LoadoutList = { "loadouts": (Loadout)[]; "cursor": string | null; };
+export type LoadoutBuildInput = { "loadout"?: string | null; "manifest"?: Record<string, unknown> | string | null; "composition"?: Record<string, unknown> | null; "base"?: string | null; "runtime"?: string | null; "fresh"?: boolean | null; "wait"?: boolean | null; };
 export type Template = { "id": string; "name": string; "tenant": string | null; "owner": string; "shared": boolean; "pool": number; "fields": Record<string, unknown>; "warnings": (string)[]; "created_at": string; };
 export type TemplateList = { "templates": (Template)[]; "cursor": string | null; };
 export type Volume = { "id": string; "name": string; "tenant": string | null; "kind": "disk" | "tmpfs"; "owner": string; "shared": boolean; "size_bytes": number | null; "used_bytes": number | null; "used_by": number; "created_at": string; };
@@ -195,6 +199,10 @@ export interface Operations {
   rolloutLogs: { args: { "id": string; "phase"?: "check" | "run"; "offset"?: number; "follow"?: boolean; }; body: undefined; reply: undefined };
   rolloutCancel: { args: { "id": string; }; body: RolloutCancelInput | null; reply: Rollout };
   rolloutRollback: { args: { "id": string; }; body: undefined; reply: Rollout };
+  buildGet: { args: { "id": string; }; body: undefined; reply: Build };
+  loadoutList: { args: { "category"?: string; "complexity"?: string; "all"?: boolean; }; body: undefined; reply: LoadoutList };
+  loadoutGet: { args: { "name": string; }; body: undefined; reply: Loadout };
+  loadoutBuild: { args: {  }; body: LoadoutBuildInput | null; reply: Build };
   templateList: { args: { "tenant"?: string; "limit"?: number; "cursor"?: string; }; body: undefined; reply: TemplateList };
   templateGet: { args: { "id": string; "tenant"?: string; }; body: undefined; reply: Template };
   templateRemove: { args: { "id": string; "tenant"?: string; }; body: undefined; reply: undefined };

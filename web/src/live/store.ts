@@ -5,7 +5,7 @@
 // Nothing polls.  The stream resumes by itself (Last-Event-ID); a gap or a new daemon loads everything again.
 import { batch, effect, signal, type Signal } from "@preact/signals";
 import { ApiError, call, listAll } from "../api/client";
-import type { Agent, Approval, Certificate, Event, Exec, Host, Image, Playbook, Policy, Project, Rollout, Sandbox, Secret, ServerInfo, Snapshot, SshSession, Target, Task, TaskRun, Template, TerminalSession, Token, Volume, Webhook } from "../api/types";
+import type { Agent, Approval, Certificate, Event, Exec, Host, Image, Loadout, Playbook, Policy, Project, Rollout, Sandbox, Secret, ServerInfo, Snapshot, SshSession, Target, Task, TaskRun, Template, TerminalSession, Token, Volume, Webhook } from "../api/types";
 import { EventStream } from "./event-stream";
 import { self } from "./session";
 
@@ -153,6 +153,7 @@ export const rollouts = makeKind<Rollout>(
   (id) => call("rolloutGet", { id }),
 );
 export const targets = makeKind<Target>((t) => t.id, async () => (await call("targetList", {})).targets, (id) => call("targetGet", { id }));
+export const loadouts = makeKind<Loadout>((l) => l.path, async () => (await call("loadoutList", {})).loadouts, (name) => call("loadoutGet", { name }));
 export const certificates = makeKind<Certificate>((c) => c.id, async () => (await call("accessList", {})).certificates, (id) => call("accessGet", { id }));
 
 /** Kinds without a read of one: a page loads them again when something has happened to them. */

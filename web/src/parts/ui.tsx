@@ -13,7 +13,7 @@ export function Time({ at }: { at: string | null | undefined }) {
 
 const MARKS: Record<string, string> = {
   running: "●", online: "●", live: "●", exited: "✓", done: "✓", approved: "✓", ready: "✓", paused: "❚❚", stopped: "■", failed: "✕", rejected: "✕", revoked: "✕",
-  creating: "◌", starting: "◌", stopping: "◌", working: "◌", pending: "?", offline: "○", lost: "✕", stalled: "!", busy: "●", orphan: "!", closed: "–", staging: "◌", provisioning: "◌", completing: "◌", completed: "✓", succeeded: "✓", checking: "◌", waiting: "?", applying: "◌", rolling_back: "◌", rolled_back: "–", failed_preserved: "✕", cancelled: "–",
+  creating: "◌", starting: "◌", stopping: "◌", working: "◌", pending: "?", offline: "○", lost: "✕", stalled: "!", busy: "●", orphan: "!", closed: "–", staging: "◌", provisioning: "◌", completing: "◌", completed: "✓", cached: "✓", succeeded: "✓", checking: "◌", waiting: "?", applying: "◌", rolling_back: "◌", rolled_back: "–", failed_preserved: "✕", cancelled: "–",
 };
 
 /** A state is a mark and a word: never colour alone. */
