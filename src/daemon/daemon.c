@@ -675,6 +675,15 @@ static int open_tasks(struct daemon *d, struct err *e)
     return schedules_open(d->store, d->identity, d->tasks, &d->schedules, e);
 }
 
+static void remote_forgot(void *arg, const char *id)
+{
+    struct daemon *d = arg;
+    struct err e;
+
+    /* one without a secret has none to end */
+    (void)!remote_secret_remove(d->remote_secrets, &principal_system, str_of(id), NULL, NULL, &e);
+}
+
 static int open_remotes(struct daemon *d, struct err *e)
 {
     const struct config *c = d->conf;
@@ -683,6 +692,7 @@ static int open_remotes(struct daemon *d, struct err *e)
         c->remote_secrets[0] ? xstrdup(c->remote_secrets) : xasprintf("%s/secrets", c->state);
 
     d->remotes = remotes_new(&d->loop, remote_event_write, d->store, c->remote_heartbeat_ms);
+    remotes_on_forget(d->remotes, remote_forgot, d);
     return remote_secrets_open(&d->loop, dir, &d->remote_secrets, e);
 }
 

@@ -119,6 +119,7 @@ class Agent:
 
     def connect(self, registered=True, first=None):
         self.error, self.outbox = None, queue.Queue()
+        before = len(self.got("session_query"))
         self.channel = channel(self.port)
         call = self.channel.stream_stream(f"/{SERVICE}/Connect", M["AgentMessage"].SerializeToString, M["ManagementMessage"].FromString)
         metadata = [("x-agent-id", self.name)] if self.name else []
@@ -130,7 +131,7 @@ class Agent:
         self.thread = threading.Thread(target=self.listen, args=(self.call,), daemon=True)
         self.thread.start()
         if registered:
-            wait_for(lambda: self.error or self.got("session_query"))
+            wait_for(lambda: self.error or len(self.got("session_query")) > before)
         return self
 
     def got(self, kind):

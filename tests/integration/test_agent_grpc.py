@@ -8,6 +8,7 @@ import subprocess
 
 import grpc
 import pytest
+from websockets.sync.client import connect
 
 from agent_client import PROVISIONING, Agent, M, run
 from daemon import BUILD, Holtd, all_events, environment, free_ports, wait_for
@@ -396,3 +397,41 @@ def test_remote_on_the_command_line(holtd, agent, name):
     assert json.loads(holt("-o", "json", "remote", "rotate", "by-cli", "--grace", "1h"))["rotating"]
     holt("remote", "revoke", "by-cli")
     assert "by-cli" not in holt("remote", "secrets")
+
+
+def test_a_secret_ends_with_its_sandbox(tmp_path):
+    d = start(tmp_path)
+    try:
+        secret = d.ok("POST", "/holt/v1/remote-secrets", {"agent": "short"})["secret"]
+        a = Agent(d.port, "short", secret)
+        ready(d, "short")
+        d.ok("POST", "/holt/v1/sandboxes/short/stop", {})
+        a.drop()
+        assert not a.connect().error, "a stop ends no secret"
+        ready(d, "short")
+        assert d.request("DELETE", "/holt/v1/sandboxes/short")[0] < 300
+        wait_for(lambda: d.ok("GET", "/holt/v1/remote-secrets")["secrets"] == [])
+        assert refusal(d, "short", secret).code() == grpc.StatusCode.UNAUTHENTICATED
+        a.end()
+    finally:
+        d.stop()
+
+
+def test_the_same_over_the_websocket(holtd, agent, name):
+    agent.beat(PROVISIONING, setup_status="installing:docker")
+    agent.measure()
+    ready(holtd, name, "Provisioning")
+    with connect(f"ws://127.0.0.1:{holtd.port}/ws", additional_headers={"Authorization": f"Bearer {holtd.token}"}) as ws:
+        def until(kind):
+            while True:
+                m = json.loads(ws.recv(timeout=60))
+                if m["type"] == kind and m.get("agent_id", name) == name:
+                    return m
+        ws.send(json.dumps({"type": "list_agents"}))
+        row, = [a for a in until("agent_list")["agents"] if a["id"] == name]
+        assert (row["status"], row["setup_status"], row["hostname"]) == ("Provisioning", "installing:docker", f"{name}.test")
+        ws.send(json.dumps({"type": "subscribe", "agent_id": name}))
+        assert until("metrics_update")["memory_total_bytes"] == 8 << 20
+        agent.beat()
+        ws.send(json.dumps({"type": "send_command", "agent_id": name, "command": "echo", "args": ["over", "there"]}))
+        assert until("output")["data"] == "over there\n"

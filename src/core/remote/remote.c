@@ -308,6 +308,7 @@ struct remote *remote_join(struct remotes *all, struct str id, const struct remo
     r->ops = ops;
     r->arg = arg;
     r->keeps_output = keeps_output;
+    r->gone = false;
     r->connected_ms = clock_wall_ms();
     r->ready_told = false;
     alive(r);
@@ -438,7 +439,18 @@ void remote_kill(struct remotes *all, struct str sandbox)
     }
 }
 
-void remote_release(struct remotes *all, struct str sandbox, bool forget)
+void remotes_on_forget(struct remotes *all, void (*forgot)(void *arg, const char *id), void *arg)
+{
+    all->forgot = forgot;
+    all->forgot_arg = arg;
+}
+
+void remote_gone(struct remote *r)
+{
+    r->gone = true;
+}
+
+void remote_release(struct remotes *all, struct str sandbox, enum remote_release how)
 {
     struct remote *r = remotes_of_sandbox(all, sandbox);
     struct err e = {0};
@@ -446,8 +458,10 @@ void remote_release(struct remotes *all, struct str sandbox, bool forget)
     if (!r)
         return;
     (void)err_set(&e, ERR_GONE, 0, "the sandbox of agent '%s' was %s", r->id,
-                  forget ? "destroyed" : "stopped");
+                  how == REMOTE_STOPPED ? "stopped" : "destroyed");
     link_close(r, &e, true);
-    if (forget)
+    if (how == REMOTE_DESTROYED && !r->gone && all->forgot)
+        all->forgot(all->forgot_arg, r->id);
+    if (how != REMOTE_STOPPED)
         remote_free(r);
 }

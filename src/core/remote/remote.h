@@ -70,6 +70,9 @@ void remote_event_write(void *store, const char *type, const char *sandbox, stru
 /* note: or NULL.  heartbeat_ms: after this long without a sign of life a link is cut. */
 struct remotes *remotes_new(uv_loop_t *loop, remote_noted note, void *arg, int64_t heartbeat_ms);
 struct remotes *remotes_free(struct remotes *all); /* takes NULL; returns NULL */
+/* Called when an agent's sandbox was destroyed by request: its secret ends too. */
+void remotes_on_forget(struct remotes *all, void (*forgot)(void *arg, const char *id), void *arg);
+void remote_gone(struct remote *r); /* it is removed because it has been away: not by request */
 void remotes_set_heartbeat(struct remotes *all, int64_t heartbeat_ms);
 int64_t remotes_heartbeat(const struct remotes *all);
 void remotes_tick(struct remotes *all); /* once a second: cuts silent links */
@@ -117,5 +120,6 @@ CHECKED int remote_bind(struct remotes *all, struct str id, const char *sandbox,
 void remote_known(struct remotes *all, struct str id, const char *sandbox); /* at start-up */
 CHECKED int remote_connect(struct remotes *all, struct str sandbox, int *ret_fd, struct err *e);
 void remote_kill(struct remotes *all, struct str sandbox); /* all its commands */
-/* The sandbox was stopped or destroyed: the agent is asked to end. */
-void remote_release(struct remotes *all, struct str sandbox, bool forget);
+enum remote_release { REMOTE_STOPPED, REMOTE_UNDONE, REMOTE_DESTROYED };
+/* The sandbox was stopped, could not be made, or was destroyed: the agent is asked to end. */
+void remote_release(struct remotes *all, struct str sandbox, enum remote_release how);

@@ -10,6 +10,8 @@ struct remotes {
     uv_loop_t *loop;
     remote_noted note;
     void *note_arg;
+    void (*forgot)(void *arg, const char *id);
+    void *forgot_arg;
     int64_t heartbeat_ms;
     struct map by_id, by_sandbox; /* to struct remote */
 };
@@ -48,6 +50,7 @@ struct remote {
     char id[REMOTE_ID_MAX + 1];
     char sandbox[ID_SIZE];
     bool expected;
+    bool gone;                    /* see remote_gone */
     const struct remote_ops *ops; /* NULL: there is no link */
     void *arg;
     bool keeps_output;

@@ -141,6 +141,12 @@ static void file_remove(struct remote_driver *v, const char *id)
     }
 }
 
+/* Its create was told to a client: what undoes one before that says nothing about the agent. */
+static bool file_is_confirmed(struct remote_driver *v, const char *id)
+{
+    return faccessat(v->dir, file_name(id, true).text, F_OK, 0) == 0;
+}
+
 static bool file_load(struct remote_driver *v, const char *name, struct driver_found *ret,
                       char *agent, size_t size)
 {
@@ -239,7 +245,10 @@ static void driver_remove(struct driver *d, const char *id, bool keep, driver_do
 {
     struct remote_driver *v = driver_of(d);
 
-    remote_release(v->all, str_of(id), !keep);
+    remote_release(v->all, str_of(id),
+                   keep                       ? REMOTE_STOPPED
+                   : file_is_confirmed(v, id) ? REMOTE_DESTROYED
+                                              : REMOTE_UNDONE);
     if (!keep)
         file_remove(v, id);
     call_done(d, done, arg);

@@ -562,6 +562,7 @@ static void remove_gone(struct api *a)
             now - i.heartbeat_ms < remotes_gone_ms(all))
             continue;
         s = sandbox_find(a->c.sandboxes, &principal_system, str_of(i.sandbox), &e);
+        remote_gone(r);
         if (s)
             sandbox_destroy(s, NULL, NULL, NULL);
         return; /* the list may have changed; the others in the next second */
