@@ -324,6 +324,17 @@ def test_what_a_check_could_do_is_not_done_before(d):
     assert comes_to(d, ro, "succeeded") and run(d, box, "ls", "/root/made")["exit_code"] == 0
 
 
+@pytest.mark.parametrize("text", ["#jinja2: variable_start_string:'[%', variable_end_string:'%]'\n{#x#}[% lookup('pipe', 'echo made') %]", "{# a comment makes a template #}"])
+def test_templates_in_disguise_are_templates(d, text):
+    """Its first line may give a template marks of its own, and a comment is enough to make it one."""
+    name = f"disguise-{len(text)}"
+    book(d, name, ("copy", {"dest": "/root/made", "content": text}), owner=d.agent)
+    production(d, f"prod-{name}")
+    waiting = comes_to(d, apply(d, name, f"prod-{name}", d.agent), "waiting")
+    assert waiting["check_exit"] is None and "template" in (waiting["unchecked"] or ""), waiting
+    assert d.request("POST", f"{BOOKS}/{name}/apply", {"to": f"prod-{name}", "check": True}, token=d.agent)[0] == 409
+
+
 def test_its_sandbox_reaches_that_target_alone(d, tmp_path):
     production(d, "prod-far")
     program = f"""

@@ -374,10 +374,12 @@ static bool looks_only(struct str module, const json_t *params)
     return false;
 }
 
-/* Jinja's marks anywhere in a text that is not unsafe; in keys, too. */
+/* Jinja's marks anywhere in a text that is not unsafe; in keys, too.  A comment makes a template as
+ * well, and a first line "#jinja2:" gives it marks of its own. */
 static bool has_marks(struct str s)
 {
-    return str_find(s, STR("{{")) || str_find(s, STR("{%"));
+    return str_find(s, STR("{{")) || str_find(s, STR("{%")) || str_find(s, STR("{#")) ||
+           str_find(s, STR("#jinja2:"));
 }
 
 static bool has_template(const json_t *v)
