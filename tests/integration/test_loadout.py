@@ -150,6 +150,8 @@ def test_a_resolved_one_has_all_that_it_extends(holtd, holt):
     ({"manifest": {**HEAD, "metadata": {"name": "x"}, "resources": {"memory": "lots"}}}, 400, "resources.memory"),
     ({"manifest": {**HEAD, "metadata": {"name": "x"}, "resources": {"gpu": {"enabled": True}}}}, 501, "resources.gpu"),
     ({"loadout": "basic", "base": "no/such:image"}, 404, "no/such"), ({"composition": {"init": "none"}}, 400, "no init 'none'"),
+    ({"manifest": {**HEAD, "metadata": {"name": "x"}, "x": {"y": [["a"] * 1001]}}}, 400, "more than 1000 items"),
+    ({"composition": {"aiwg": {"providers": ["claude-code"] * 65}}}, 400, "at most 64"),
 ])
 def test_what_is_refused(holtd, body, status, words):
     got, reply, _ = holtd.request("POST", f"{API}/loadouts/resolve", body)
@@ -333,6 +335,14 @@ def test_dockerfiles_that_are_refused(holt, holtd, context):
     assert not holtd.ok("GET", f"{API}/volumes")["volumes"]
     status, reply, _ = holtd.request("POST", f"{API}/images/build", {"name": "x:1", "dockerfile": "FROM host\nCOPY a b\n"})
     assert status == 400 and "needs a context" in reply["error"]["message"]
+
+
+def test_variables_that_double_stay_bounded(holtd):
+    """A dozen short lines would mean a terabyte."""
+    text = "FROM host\nENV A=0123456789abcdef\n" + 12 * "ENV A=$A$A$A$A${A}${A:-x}${A:+$A}${B:-$A}\n"
+    status, reply, _ = holtd.request("POST", f"{API}/images/build", {"name": "large:1", "dockerfile": text})
+    assert status == 400 and "over 512 KiB" in reply["error"]["message"], reply
+    assert holtd.request("GET", "/healthz")[0] == 200
 
 
 def test_a_link_in_the_context_leads_nowhere_outside(holt, context):

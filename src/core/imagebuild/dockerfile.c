@@ -7,6 +7,7 @@
 #define VARS_MAX 256
 #define WORDS_MAX 128
 #define LINES_MAX 2000
+#define REPLACED_MAX (512 * 1024) /* bytes of variables' values: each line may double one */
 #define PATH_PRESET "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 struct var {
@@ -22,6 +23,7 @@ struct reader {
     struct err *e;
     int line;
     bool from; /* there was a FROM */
+    size_t replaced;
     struct var vars[VARS_MAX];
     size_t var_count;
     struct str below[VARS_MAX]; /* the base image's environment, "NAME=value" */
@@ -91,6 +93,14 @@ static bool is_name_char(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
+/* Beyond the limit nothing is added: the line is refused when it has been read. */
+static void add_value(struct reader *r, struct str value, struct buf *to)
+{
+    r->replaced += value.n;
+    if (r->replaced <= REPLACED_MAX)
+        buf_add_str(to, value);
+}
+
 /* After "$": NAME, {NAME}, {NAME:-x}, {NAME:+x}.  Returns how much it took; 0: it is none. */
 static size_t expand_one(struct reader *r, struct str s, struct buf *to)
 {
@@ -106,7 +116,7 @@ static size_t expand_one(struct reader *r, struct str s, struct buf *to)
         return 0;
     has = value_of(r, str_make(s.p + from, n - from), &value);
     if (!braces) {
-        buf_add_str(to, value);
+        add_value(r, value, to);
         return n;
     }
     rest = str_skip(s, n);
@@ -115,11 +125,11 @@ static size_t expand_one(struct reader *r, struct str s, struct buf *to)
         return 0;
     rest.n = (size_t)end;
     if (str_starts(rest, STR(":-")))
-        buf_add_str(to, has && value.n > 0 ? value : str_skip(rest, 2));
+        add_value(r, has && value.n > 0 ? value : str_skip(rest, 2), to);
     else if (str_starts(rest, STR(":+")))
-        buf_add_str(to, has && value.n > 0 ? str_skip(rest, 2) : STR(""));
+        add_value(r, has && value.n > 0 ? str_skip(rest, 2) : STR(""), to);
     else
-        buf_add_str(to, value);
+        add_value(r, value, to);
     return n + (size_t)end + 1;
 }
 
@@ -573,7 +583,11 @@ static int instruct(struct reader *r, struct str whole)
             continue;
         if (!r->from && instructions[i].run != on_from && instructions[i].run != on_arg)
             return wrong(r, "FROM comes first");
-        return instructions[i].run(r, trim(str_skip(whole, n)), whole);
+        if (instructions[i].run(r, trim(str_skip(whole, n)), whole) < 0)
+            return -1;
+        return r->replaced <= REPLACED_MAX
+                   ? 0
+                   : wrong(r, "the values of its variables are over %d KiB", REPLACED_MAX >> 10);
     }
     return unknown(r, str_make(whole.p, n));
 }

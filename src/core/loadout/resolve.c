@@ -5,7 +5,9 @@
 #include "proto/yaml.h"
 
 #define DEPTH_MAX 16
-#define FILES_MAX 128 /* of one resolution */
+#define FILES_MAX 128  /* of one resolution */
+#define ITEMS_MAX 1000 /* of one list: lists are joined, each item compared with the others */
+#define PARTS_MAX 64   /* of one kind in a composition: each framework names each provider */
 
 /* --- merging --- */
 
@@ -70,6 +72,20 @@ static int must_be(const json_t *m, const char *key, const char *value, const ch
     return err_set(e, ERR_INVALID, 0, "loadout '%.80s': %s must be '%s'", path, key, value);
 }
 
+static bool has_long_list(const json_t *v)
+{
+    const char *key;
+    json_t *member;
+
+    if (json_array_size(v) > ITEMS_MAX)
+        return true;
+    for (size_t i = 0; i < json_array_size(v); i++)
+        if (has_long_list(json_array_get(v, i)))
+            return true;
+    json_object_foreach((json_t *)(uintptr_t)v, key, member) if (has_long_list(member)) return true;
+    return false;
+}
+
 int loadout_check(const json_t *m, const char *path, struct err *e)
 {
     static const char *const objects[] = {"metadata", "resources", "network", "readiness",
@@ -80,6 +96,9 @@ int loadout_check(const json_t *m, const char *path, struct err *e)
 
     if (!json_is_object(m))
         return err_set(e, ERR_INVALID, 0, "loadout '%.80s' is no object", path);
+    if (has_long_list(m))
+        return err_set(e, ERR_INVALID, 0, "loadout '%.80s': a list has more than %d items", path,
+                       ITEMS_MAX);
     if (must_be(m, "apiVersion", "loadout/v1", path, e) < 0)
         return -1;
     if (!layer && (!kind || strcmp(kind, "loadout") != 0))
@@ -225,6 +244,9 @@ static int compose_aiwg(const json_t *reg, const json_t *aiwg, json_t *extends, 
     const json_t *frameworks = json_object_get(aiwg, "frameworks");
     AUTO(json_decref) json_t *list = json_array();
 
+    if (json_array_size(providers) > PARTS_MAX || json_array_size(frameworks) > PARTS_MAX)
+        return err_set(e, ERR_INVALID, 0, "a composition has at most %d providers and frameworks",
+                       PARTS_MAX);
     for (size_t i = 0; i < json_array_size(providers); i++) {
         const json_t *name = json_array_get(providers, i);
         const json_t *p = named_in(json_object_get(reg, "providers"), json_string_value(name));
