@@ -383,6 +383,30 @@ def test_a_card_follows_the_task_that_works_on_it(holtd):
         assert moves[-2:] == ["in_progress", column]
 
 
+def test_a_task_moves_no_card_that_its_owner_may_not_move(holtd):
+    """A manifest names any card: the rules of the board are those for the task's owner."""
+    project = holtd.ok("POST", "/holt/v1/projects", {"name": "theirs", "creator": "human"})["id"]
+    card = holtd.ok("POST", "/holt/v1/tasks", {"project": project, "title": "work", "created_by": "human"})
+    card = card.get("task", card)["id"]
+    tokens = [{"name": "mallory", "role": "agent", "agent": "mallory"}, {"name": "of-tc", "role": "operator", "tenant": "tc"}]
+    for body in tokens:
+        token = holtd.ok("POST", "/holt/v1/tokens", body)["token"]
+        t = holtd.ok("POST", RUNS, {"manifest": {"metadata": {"name": "card"}, "agent": {"command": "true"}}, "card": card}, token=token)
+        wait_state(holtd, t, "completed", "failed")
+    holtd.ok("POST", "/holt/v1/projects", {"name": "after", "creator": "human"})  # writes keep their order
+    assert holtd.ok("GET", f"/holt/v1/tasks/{card}")["status"] == "backlog"
+    assert not [m for m in holtd.ok("GET", f"/holt/v1/tasks/{card}/history")["moves"] if m["to"] != "backlog"]
+
+
+def test_tasks_go_to_sandboxes_of_their_tenant(holtd):
+    """One of another tenant offers itself: it would see the task, and make its results."""
+    token = holtd.ok("POST", "/holt/v1/tokens", {"name": "of-td", "role": "operator", "tenant": "td"})["token"]
+    box = holtd.ok("POST", "/holt/v1/sandboxes", {"labels": {"holt.tasks": "accept"}}, token=token)
+    t = ended(holtd, submit(holtd, {"metadata": {"name": "ours"}, "agent": {"command": "true"}}))
+    assert t["sandbox"] != box["id"]
+    holtd.ok("DELETE", f"/holt/v1/sandboxes/{box['id']}")
+
+
 def test_an_agents_tasks_are_its_own(holtd, repo):
     one, two = (holtd.ok("POST", "/holt/v1/tokens", {"name": n, "role": "agent", "agent": n})["token"] for n in ("a", "b"))
     t = holtd.ok("POST", RUNS, {"manifest": {"metadata": {"name": "mine"}, "agent": {"command": "true"}}}, token=one)

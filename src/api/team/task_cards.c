@@ -7,10 +7,12 @@
 #include "core/task/task.h"
 #include "core/team/board.h"
 
+#include <stdio.h>
+
 struct card_job {
     struct team t;
     struct arena arena;
-    struct str card, note;
+    struct str card, note, agent; /* agent: who moves it */
     enum card_status to;
 };
 
@@ -18,7 +20,7 @@ static int step_to(struct card_job *j, enum card_status to, struct card *ret, st
 {
     struct str proposal;
     const struct card_move m = {.to = to,
-                                .agent = STR("system"),
+                                .agent = j->agent,
                                 .note = j->note,
                                 .blocked_reason = to == CARD_BLOCKED ? j->note : STR("")};
 
@@ -49,12 +51,27 @@ static void card_moved(void *arg, const struct err *e)
     mem_free(j);
 }
 
-static void move_card(void *arg, const char *card, enum task_state s, const char *note)
+/* An agent's task moves what the agent itself may move, as it may; boards are not for tenants. */
+static void take_mover(struct card_job *j, const struct principal *by)
+{
+    j->agent = STR("system");
+    if (by->role != ROLE_AGENT)
+        return;
+    (void)snprintf(j->t.who.actor, sizeof j->t.who.actor, "%s", by->actor);
+    j->t.who.agent = j->agent = arena_str(&j->arena, str_of(by->agent));
+}
+
+static void move_card(void *arg, const struct principal *by, const char *card, enum task_state s,
+                      const char *note)
 {
     struct api *a = arg;
-    struct card_job *j = xzalloc(sizeof *j);
+    struct card_job *j;
 
+    if (by->tenant[0])
+        return;
+    j = xzalloc(sizeof *j);
     j->t = team_of_system(a, &j->arena);
+    take_mover(j, by);
     j->card = arena_str(&j->arena, str_of(card));
     j->note = arena_str(&j->arena, str_of(note));
     j->to = s == TASK_RUNNING     ? CARD_IN_PROGRESS

@@ -214,7 +214,7 @@ static void end_written(struct task *t)
     task_log_close(t);
     task_tell(t);
     if (t->card && t->card[0] && l->cards.move)
-        l->cards.move(l->cards.arg, t->card, (enum task_state)t->sm.state,
+        l->cards.move(l->cards.arg, &by, t->card, (enum task_state)t->sm.state,
                       t->error[0] ? t->error : t->message);
     if (t->cancelled)
         TAKE(t->cancelled)(t->cancelled_arg, t, &e);
@@ -232,10 +232,12 @@ static void move_written(struct task *t)
 
 void task_go(struct task *t, enum task_state to, const char *message)
 {
+    struct principal by = task_principal(t);
+
     task_state_set(t, to, message);
     task_save(t, task_state_name(to), t->owner, task_state_is_end(to) ? end_written : move_written);
     if (to == TASK_RUNNING && t->card && t->card[0] && t->all->cards.move)
-        t->all->cards.move(t->all->cards.arg, t->card, to, "");
+        t->all->cards.move(t->all->cards.arg, &by, t->card, to, "");
 }
 
 void task_finish(struct task *t)

@@ -48,7 +48,9 @@ struct tasks_limits { /* the settings of these names; 0: no limit */
 
 /* A board's card that a task works on: moves it, on behalf of the task's owner. */
 struct task_cards {
-    void (*move)(void *arg, const char *card, enum task_state s, const char *note);
+    /* by: the task's owner, whose rights on the board are asked */
+    void (*move)(void *arg, const struct principal *by, const char *card, enum task_state s,
+                 const char *note);
     void *arg;
 };
 

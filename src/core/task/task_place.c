@@ -41,8 +41,8 @@ static bool fits(const struct task *t, const struct sandbox_info *i)
 {
     const struct sandbox_limits *has = &i->traits.limits;
 
-    return i->state == SANDBOX_RUNNING && !i->reconnecting && !i->destroying &&
-           i->execs_live == 0 && has_label(i, TASK_LABEL, TASK_LABEL_ACCEPT) &&
+    return i->state == SANDBOX_RUNNING && str_eq_c(i->tenant, t->tenant) && !i->reconnecting &&
+           !i->destroying && i->execs_live == 0 && has_label(i, TASK_LABEL, TASK_LABEL_ACCEPT) &&
            (t->m.image.n == 0 || str_eq(t->m.image, i->image)) &&
            (t->m.runtime.n == 0 || str_eq(t->m.runtime, i->runtime)) &&
            is_enough(has->memory_bytes, t->m.memory_bytes) &&
@@ -91,8 +91,8 @@ static struct sandbox *find_labelled(struct task *t, const char *key, const char
     for (struct sandbox *s = sandbox_next(all, &by, STR("")); s;
          s = sandbox_next(all, &by, str_of(i.id))) {
         sandbox_info(s, &i);
-        if (has_label(&i, key, value) && !i.destroying)
-            return s;
+        if (has_label(&i, key, value) && str_eq_c(i.owner, t->owner) && !i.destroying)
+            return s; /* of another's, anybody could give it this label */
     }
     return NULL;
 }

@@ -153,6 +153,7 @@ static void commit_free(void *arg)
 static void run_started(void *arg, struct exec *x, const struct err *e)
 {
     struct task *t = arg;
+    struct principal by = task_principal(t);
 
     t->busy = false;
     if (t->all->closed)
@@ -164,7 +165,7 @@ static void run_started(void *arg, struct exec *x, const struct err *e)
     }
     t->shown = t->sm.state;
     if (t->card[0] && t->all->cards.move)
-        t->all->cards.move(t->all->cards.arg, t->card, TASK_RUNNING, "");
+        t->all->cards.move(t->all->cards.arg, &by, t->card, TASK_RUNNING, "");
     task_tell(t);
     follow(t, x);
 }
