@@ -131,5 +131,12 @@ def test_storage(holtd):
     assert holtd.request("POST", f"{API}/storage/inbox/{box['id']}?path=in.txt", b"1", token=one, **up)[0] == 200
     assert holtd.request("GET", f"{API}/storage/inbox/{box['id']}/_download?path=in.txt", token=one)[1] == "1"
     assert holtd.request("GET", f"{API}/storage/inbox/{box['id']}", token=two)[0] in (403, 404)
+    assert holtd.request("POST", f"{API}/storage/inbox/agent-a?path=named.txt", b"2", token=one, **up)[0] == 200
+    holtd.ok("POST", "/holt/v1/sandboxes", {"name": "agent-a"}, token=two)  # a name is its owner's: not the way to another's files
+    assert holtd.request("GET", f"{API}/storage/inbox/agent-a/_download?path=named.txt", token=two)[0] == 404
+    assert [e["name"] for e in holtd.ok("GET", f"{API}/storage/inbox/agent-a", token=one)["entries"]] == ["in.txt", "named.txt"]
+    task = {"manifest": {"version": "1", "kind": "Task", "metadata": {"id": box["id"], "name": "x"}, "agent": {"command": "true"}}}
+    holtd.request("POST", "/holt/v1/task-runs", task, token=two)  # nor is a task with that id
+    assert holtd.request("GET", f"{API}/storage/inbox/{box['id']}/_download?path=in.txt", token=two)[0] in (403, 404)
     assert holtd.request("POST", f"{API}/storage/global?path=x", b"1", token=one, **up)[0] == 403
     assert holtd.request("GET", f"{API}/storage/outbox/none", token=one)[0] == 404

@@ -7,15 +7,33 @@
 
 #include <fcntl.h>
 
-/* The directory of the path, for a caller that may see its agent or task; -1: the reply is sent. */
+/* The name of the directory, for a caller that may see its agent or task; empty: it may not.  Names
+ * of sandboxes are unique per owner only: an agent's directory has the name of its id. */
+static struct str storage_name(struct request *r, enum share_area area, bool make, struct err *e)
+{
+    struct str asked = r->params.v[0];
+    struct sandbox_info i;
+    struct sandbox *s;
+
+    if (!id_is_valid("sb", asked) && task_find(r->api->c.tasks, &r->who, make, asked, e))
+        return asked;
+    s = area == SHARE_INBOX ? sandbox_find(r->api->c.sandboxes, &r->who, asked, e) : NULL;
+    if (!s)
+        return STR("");
+    sandbox_info(s, &i);
+    return arena_str(xchg_arena(r->x), str_of(i.id));
+}
+
+/* -1: the reply is sent. */
 static int storage_dir(struct request *r, enum share_area area, bool make)
 {
-    struct str name = area == SHARE_GLOBAL ? STR("") : r->params.v[0];
     struct err e = {0};
-    bool may = area == SHARE_GLOBAL || task_find(r->api->c.tasks, &r->who, make, name, &e) ||
-               (area == SHARE_INBOX && sandbox_find(r->api->c.sandboxes, &r->who, name, &e));
+    struct str name = area == SHARE_GLOBAL ? STR("") : storage_name(r, area, make, &e);
+    bool may = area == SHARE_GLOBAL || name.n > 0;
     int dir = may ? share_dir(r->api->c.share, area, name, make, &e) : -1;
 
+    if (dir < 0 && e.code == ERR_NONE)
+        (void)err_set(&e, ERR_NOT_FOUND, 0, "there is no such directory");
     if (dir < 0)
         agentic_fail(r, err_table[e.code].http, &e);
     return dir;
