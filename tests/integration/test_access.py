@@ -141,6 +141,23 @@ def test_what_is_refused_says_why(holtd, tmp_path):
     assert holtd.request("POST", CERTIFICATES, {"public_key": key, "sandbox": "nobody"})[0] == 404
 
 
+def test_a_tenant_gets_certificates_for_its_own_sandboxes_only(holtd, tmp_path):
+    """Machines trust the installation's authority, and a sandbox's sshd lets in whoever has its id as a principal."""
+    key = keygen(tmp_path / "key")
+    token = holtd.ok("POST", f"{API}/tokens", {"name": "of-ta", "role": "operator", "tenant": "ta"})["token"]
+    theirs = holtd.ok("POST", f"{API}/sandboxes", {"name": "of-nobody"})["id"]
+    mine = holtd.ok("POST", f"{API}/sandboxes", {"name": "of-ta"}, token=token)["id"]
+    for principals in (["deploy"], [theirs], [mine]):
+        assert holtd.request("POST", CERTIFICATES, {"public_key": key, "principals": principals}, token=token)[0] == 403, principals
+    assert holtd.ok("POST", CERTIFICATES, {"public_key": key, "sandbox": mine}, token=token)["principals"] == [mine]
+    status, reply, _ = holtd.request("POST", CERTIFICATES, {"public_key": key, "principals": [mine]})
+    assert status == 400 and "sandbox's id" in reply["error"]["message"], reply
+    machine = {"name": "prod", "address": "192.0.2.1", "host_key": key}
+    assert holtd.request("POST", f"{API}/targets", machine, token=token)[0] == 403
+    holtd.ok("POST", f"{API}/targets", {"name": "box", "sandbox": mine}, token=token)
+    holtd.ok("DELETE", f"{API}/targets/box", token=token)
+
+
 def test_an_agent_gets_certificates_for_its_own_sandboxes_only(holtd, tmp_path):
     key = keygen(tmp_path / "key")
     holtd.ok("POST", f"{API}/agents", {"name": "sshy"})

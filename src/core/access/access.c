@@ -308,9 +308,12 @@ void access_put_krl(const struct access *a, struct buf *to)
 
 /* --- issue --- */
 
-/* It stands in lists separated by commas, and in sshd's files one to a line. */
+/* It stands in lists separated by commas, and in sshd's files one to a line.  A sandbox's id opens
+ * that sandbox: the field 'sandbox' asks whether it may be opened. */
 static bool is_principal(struct str s)
 {
+    if (id_is_valid("sb", s))
+        return false;
     for (size_t i = 0; i < s.n; i++)
         if ((unsigned char)s.p[i] <= ' ' || s.p[i] == ',' || s.p[i] == 0x7f)
             return false;
@@ -331,11 +334,15 @@ static int check_spec(const struct access *a, const struct certificate_spec *spe
     if (spec->sandbox && spec->principal_count > 0)
         return err_set(e, ERR_INVALID, 0,
                        "field 'principals': a certificate for a sandbox has that sandbox's only");
+    if (!spec->sandbox && by->tenant[0]) {
+        err_set(e, ERR_FORBIDDEN, 0, "certificates for machines are not for tenants");
+        return err_hint(e, "name a sandbox in the field 'sandbox'");
+    }
     for (size_t i = 0; i < spec->principal_count; i++)
         if (!is_principal(spec->principals[i]))
             return err_set(e, ERR_INVALID, 0,
                            "field 'principals': 1 to 128 characters each, "
-                           "without blanks and commas");
+                           "without blanks and commas, and no sandbox's id");
     if (a->list.count < CERTIFICATES_MAX)
         return 0;
     err_set(e, ERR_LIMIT, 0, "%zu certificates are kept already", a->list.count);

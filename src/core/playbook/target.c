@@ -157,6 +157,15 @@ static int check_spec(const struct targets *l, const struct target_spec *spec, s
     return spec->address.n > 0 ? check_address(spec, e) : 0;
 }
 
+/* Machines trust one authority, which is the installation's. */
+static int check_tenant(const struct principal *by, const struct target_spec *spec, struct err *e)
+{
+    if (spec->address.n == 0 || !by->tenant[0])
+        return 0;
+    err_set(e, ERR_FORBIDDEN, 0, "field 'address': a tenant's targets are sandboxes");
+    return err_hint(e, "somebody without a tenant adds machines");
+}
+
 static int check_maker(const struct principal *by, struct err *e)
 {
     if (by->role != ROLE_AGENT && !principal_is_inside(by))
@@ -195,8 +204,8 @@ int target_create(struct targets *l, const struct target_spec *spec, const struc
     struct str tenant;
     struct target *t;
 
-    if (check_maker(c->by, e) < 0 || check_spec(l, spec, e) < 0 ||
-        owner_tenant(c->by, STR(""), &tenant, e) < 0 ||
+    if (check_maker(c->by, e) < 0 || check_tenant(c->by, spec, e) < 0 ||
+        check_spec(l, spec, e) < 0 || owner_tenant(c->by, STR(""), &tenant, e) < 0 ||
         named_check_free(&l->list, c->by, tenant, spec->name, e) < 0)
         return err_wrap(e, "add a target");
     if (spec->sandbox.n > 0) {
