@@ -243,6 +243,21 @@ def test_another_tenant_builds_its_own(holtd):
     assert holtd.request("POST", f"{API}/loadouts/build", {"manifest": m}, token=observer)[0] == 403
 
 
+def test_an_image_that_a_tenant_made_is_no_build(holtd):
+    """The name of a loadout's image is known to all who know the loadout, and people of no tenant see the images of all."""
+    token = holtd.ok("POST", f"{API}/tokens", {"name": "of-tp", "role": "operator", "tenant": "tp"})["token"]
+    m = declare("planted", runcmd=["echo right > /x"])
+    name = holtd.ok("POST", f"{API}/loadouts/resolve", {"manifest": m})["image_name"]
+    box = holtd.ok("POST", f"{API}/sandboxes", {}, token=token)["id"]
+    holtd.ok("POST", f"{API}/sandboxes/{box}/execs", {"command": ["sh", "-c", "echo planted > /x"]}, token=token)
+    holtd.ok("POST", f"{API}/sandboxes/{box}/commit", {"image": name}, token=token)
+    assert holtd.ok("POST", f"{API}/loadouts/resolve", {"manifest": m})["image"] is None
+    assert marks(build(holtd, m)) == ["done"]
+    image = holtd.ok("POST", f"{API}/loadouts/resolve", {"manifest": m})["image"]
+    assert holtd.ok("POST", f"{API}/run", {"image": image, "command": ["cat", "/x"]})["stdout"] == "right\n"
+    holtd.ok("DELETE", f"{API}/sandboxes/{box}")
+
+
 # --- use ---
 
 def test_sandboxes_take_a_loadout(holtd, holt):

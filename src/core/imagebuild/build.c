@@ -298,6 +298,13 @@ static void step_ran(struct build *b, int exit_code, struct str output, const st
     build_commit(b, name, step_kept);
 }
 
+/* Whoever knows a step knows the name of its image, and could give it to one of his own: people of
+ * no tenant see those of all. */
+bool build_may_use(const struct principal *by, const struct image_info *i)
+{
+    return i->tenant.n == 0 || str_eq_c(i->tenant, by->tenant);
+}
+
 /* Its hash is known. */
 static void run_step(struct build *b)
 {
@@ -311,7 +318,7 @@ static void run_step(struct build *b)
     there = b->fresh ? NULL : image_find(b->all->c.images, &b->by, IMAGE_SEE, str_of(name), &e);
     if (there)
         image_info(there, &info);
-    if (there && info.state == IMAGE_READY) {
+    if (there && info.state == IMAGE_READY && build_may_use(&b->by, &info)) {
         (void)snprintf(b->image, sizeof b->image, "%s", info.id);
         step_over(b, BUILD_STEP_CACHED);
         return;

@@ -95,6 +95,8 @@ void build_wait(struct build *b, build_cb done, void *arg);
 CHECKED int build_cancel(struct build *b, struct err *e);
 struct build *build_find(struct builds *l, const struct principal *by, bool change, struct str id,
                          struct err *e);
+/* Whether an image that the caller sees may stand for a build of its own. */
+bool build_may_use(const struct principal *by, const struct image_info *i);
 struct build *build_next(struct builds *l, const struct principal *by, struct str after);
 void build_info(const struct build *b, struct build_info *ret);
 void build_step_info(const struct build *b, size_t i, struct build_step_info *ret);
