@@ -2,6 +2,7 @@
 #include "core/playbook/playbook.h"
 
 #include "base/clock.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "core/columns.h"
 
@@ -316,19 +317,24 @@ int playbook_reorder(struct playbook *p, const struct str *ids, size_t n,
                      const struct named_call *c, struct err *e)
 {
     AUTO(json_decref) json_t *tasks = json_array();
-    AUTO(mem_free) bool *seen = xzalloc((json_array_size(p->tasks) + 1) * sizeof *seen);
+    AUTO(map_done) struct map left = {0};
 
     if (check_ready(p, e) < 0)
         return -1;
+    for (size_t i = 0; i < json_array_size(p->tasks); i++) {
+        json_t *task = json_array_get(p->tasks, i);
+
+        (void)map_set(&left, member_text(task, "id"), task);
+    }
     for (size_t i = 0; i < n; i++) {
+        json_t *task = map_remove(&left, ids[i]);
         size_t at;
 
-        if (task_need(p, ids[i], &at, e) < 0)
+        if (!task && task_need(p, ids[i], &at, e) < 0)
             return -1;
-        if (seen[at])
+        if (!task)
             return err_set(e, ERR_INVALID, 0, "task '" STR_FMT "' is named twice", STR_ARG(ids[i]));
-        seen[at] = true;
-        json_array_append(tasks, json_array_get(p->tasks, at));
+        json_array_append(tasks, task);
     }
     if (n != json_array_size(p->tasks)) {
         err_set(e, ERR_INVALID, 0, "%zu of %zu tasks are named", n, json_array_size(p->tasks));
