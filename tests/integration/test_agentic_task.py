@@ -136,7 +136,7 @@ def test_storage(holtd):
     assert holtd.request("GET", f"{API}/storage/inbox/agent-a/_download?path=named.txt", token=two)[0] == 404
     assert [e["name"] for e in holtd.ok("GET", f"{API}/storage/inbox/agent-a", token=one)["entries"]] == ["in.txt", "named.txt"]
     task = {"manifest": {"version": "1", "kind": "Task", "metadata": {"id": box["id"], "name": "x"}, "agent": {"command": "true"}}}
-    holtd.request("POST", "/holt/v1/task-runs", task, token=two)  # nor is a task with that id
+    assert holtd.request("POST", "/holt/v1/task-runs", task, token=two)[0] == 400  # nor is a task with that id
     assert holtd.request("GET", f"{API}/storage/inbox/{box['id']}/_download?path=in.txt", token=two)[0] in (403, 404)
     assert holtd.request("POST", f"{API}/storage/global?path=x", b"1", token=one, **up)[0] == 403
     assert holtd.request("GET", f"{API}/storage/outbox/none", token=one)[0] == 404

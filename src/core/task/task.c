@@ -574,6 +574,8 @@ static int check_room(struct tasks *l, const struct principal *by, struct err *e
 static int check_names(struct tasks *l, const struct task *t, const struct principal *by,
                        struct err *e)
 {
+    if (id_is_valid("sb", str_of(t->id))) /* its files would be in that sandbox's inbox */
+        return err_set(e, ERR_INVALID, 0, "'metadata.id' is the id of a sandbox");
     if (sorted_find(SORTED(l, id), str_of(t->id))) {
         err_set(e, ERR_CONFLICT, 0, "a task with the id '%s' exists already", t->id);
         err_object(e, "task_run", t->id);
