@@ -295,6 +295,27 @@ def test_an_idle_sandbox_that_takes_tasks_is_used_and_stays(holtd, repo):
     holtd.ok("DELETE", f"/holt/v1/sandboxes/{box['id']}")
 
 
+def test_a_task_may_name_its_sandbox(holtd):
+    """Tasks of one sandbox wait for one another, and find it as the first one did."""
+    box = holtd.ok("POST", "/holt/v1/sandboxes", {"name": "named"})
+    command = {"command": "printf \"$WORD\" > ~/outbox/word; while [ \"$WORD\" = first ] && [ ! -e /tmp/go ]; do sleep 0.05; done", "env": {"WORD": "first"}}
+    first = submit(holtd, {"metadata": {"name": "first"}, "agent": command, "sandbox": {"id": "named"}})
+    second = submit(holtd, {"metadata": {"name": "second"}, "agent": {**command, "env": {"WORD": "second"}}, "sandbox": {"id": box["id"]}})
+    wait_state(holtd, first, "running")
+    assert get(holtd, second)["state"] == "pending"
+    holtd.ok("POST", f"/holt/v1/sandboxes/{box['id']}/execs", {"command": ["touch", "/tmp/go"]})
+    for t, word in ((first, "first"), (second, "second")):
+        assert ended(holtd, t)["sandbox"] == box["id"] and content(holtd, t, "word") == word
+    status, reply, _ = holtd.request("POST", RUNS, {"manifest": {"metadata": {"name": "x"}, "agent": command, "sandbox": {"id": "no-such"}}})
+    assert status == 404 and "sandbox.id" in reply["error"]["message"], reply
+    left = submit(holtd, {"metadata": {"name": "left"}, "agent": {"command": "sleep 600"}, "sandbox": {"id": "named"}})
+    wait_state(holtd, left, "running")
+    waiting = submit(holtd, {"metadata": {"name": "waiting"}, "agent": {"command": "true"}, "sandbox": {"id": "named"}})
+    holtd.ok("DELETE", f"/holt/v1/sandboxes/{box['id']}")
+    ended(holtd, left, "failed")
+    assert "gone" in ended(holtd, waiting, "failed")["error"]
+
+
 def test_children_run_at_a_time_as_their_parent_says(holtd, repo):
     go = "while [ ! -e ~/outbox/go ]; do sleep 0.05; done; echo done > ~/outbox/out.txt"
     parent = submit(holtd, {"metadata": {"name": "parent"}, "agent": {"command": "true"},

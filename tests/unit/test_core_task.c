@@ -67,6 +67,29 @@ static void wrong_fields_are_named(void **state)
     refuse("metadata: {name: x}\nclaude: {prompt: p}\nvm: {cpus: 0}\n", false, "'vm.cpus'");
 }
 
+static void a_command_has_variables_and_a_sandbox(void **state)
+{
+    AUTO(arena_done) struct arena a = {0};
+    struct manifest m;
+    struct err e = {0};
+
+    (void)state;
+    assert_int_equal(read_text("metadata: {name: x}\nagent: {command: c, env: {A_1: b, C: ''}}\n"
+                               "sandbox: {id: sb_1}\n",
+                               false, &a, &m, &e),
+                     0);
+    assert_int_equal(m.env_count, 2);
+    assert_string_equal(m.env[0].key.p, "A_1");
+    assert_string_equal(m.env[0].value.p, "b");
+    assert_string_equal(m.box.p, "sb_1");
+    refuse("metadata: {name: x}\nagent: {command: c, env: {'1A': b}}\n", false, "'agent.env'");
+    refuse("metadata: {name: x}\nagent: {command: c, env: {'A=': b}}\n", false, "'agent.env'");
+    refuse("metadata: {name: x}\nagent: {command: c, env: {A: 1}}\n", false, "'agent.env'");
+    refuse("metadata: {name: x}\nagent: {command: c, env: {A: \"\\0\"}}\n", false, "");
+    refuse("metadata: {name: x}\nagent: {command: c}\nsandbox: {id: x, image: host}\n", false,
+           "'sandbox.id'");
+}
+
 static void each_provider_has_its_command(void **state)
 {
     static const struct {
@@ -203,6 +226,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_manifest_has_defaults),
         cmocka_unit_test(wrong_fields_are_named),
+        cmocka_unit_test(a_command_has_variables_and_a_sandbox),
         cmocka_unit_test(each_provider_has_its_command),
         cmocka_unit_test(progress_is_read_from_any_pieces),
         cmocka_unit_test(a_line_without_an_end_takes_bounded_memory),

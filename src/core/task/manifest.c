@@ -6,6 +6,10 @@
 #include <stdio.h>
 
 #define TIMEOUT_DEFAULT (24LL * 3600 * 1000)
+#define ENV_NAME_MAX 64
+#define BOX_FIELD                                                                                  \
+    "sandbox"                                                                                      \
+    ".id"                      /* in one piece it is the name of an event */
 #define PROMPT_MAX (96 * 1024) /* it is one argument of a command: execve(2) */
 #define TIMEOUT_MAX (366LL * 24 * 3600 * 1000)
 
@@ -222,6 +226,40 @@ static int read_labels(struct reading *r, const char *path, const json_t *v, voi
     return 0;
 }
 
+static bool is_variable(struct str name)
+{
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.p[i];
+
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+              (i > 0 && c >= '0' && c <= '9')))
+            return false;
+    }
+    return name.n > 0 && name.n <= ENV_NAME_MAX;
+}
+
+static int read_env(struct reading *r, const char *path, const json_t *v, void *to)
+{
+    json_t *o = (json_t *)(uintptr_t)v, *value; /* jansson's iterators are not const */
+    const char *key;
+
+    (void)to;
+    if (!json_is_object(v) || json_object_size(v) > MANIFEST_ITEMS_MAX)
+        return wrong(r, path, "must be an object of at most 64 texts");
+    r->m->env = arena_zalloc(r->a, (json_object_size(v) + 1) * sizeof *r->m->env);
+    json_object_foreach(o, key, value)
+    {
+        struct pair *p = &r->m->env[r->m->env_count++];
+
+        p->key = arena_str(r->a, str_of(key));
+        if (read_text(r, path, value, &p->value) < 0)
+            return -1;
+        if (!is_variable(p->key) || p->value.n > PROMPT_MAX || memchr(p->value.p, 0, p->value.n))
+            return wrong(r, path, "must have names of variables, and texts of at most 96 KiB");
+    }
+    return 0;
+}
+
 /* The sources of other systems (env, file, vault) name where their server would look.  Here every
  * secret is one of holt's own: its value never enters a sandbox. */
 static int read_secrets(struct reading *r, const char *path, const json_t *v, void *to)
@@ -300,6 +338,7 @@ static const struct manifest_field manifest_fields[] = {
     AGENT_FIELDS("agent"),
     {"agent", "provider", read_provider, AT(provider)},
     {"agent", "command", read_command, AT(command)},
+    {"agent", "env", read_env, 0},
 #define SANDBOX_FIELDS(name) \
     {name, "profile", read_text, AT(profile)}, \
     {name, "loadout", read_text, AT(loadout)}, \
@@ -308,6 +347,7 @@ static const struct manifest_field manifest_fields[] = {
     {name, "disk", read_size, AT(disk_bytes)}, \
     {name, "network_mode", read_network, AT(network)}, \
     {name, "allowed_hosts", read_list, AT(allowed_hosts)}, \
+    {name, "id", read_text, AT(box)}, \
     {name, "image", read_text, AT(image)}, \
     {name, "runtime", read_text, AT(runtime)}
     SANDBOX_FIELDS("vm"),
@@ -454,6 +494,8 @@ static int check_rest(struct reading *r, const json_t *from)
         return missing(r, "metadata.name");
     if (m->name.n > 255)
         return wrong(r, "metadata.name", "must be at most 255 bytes long");
+    if (m->box.n > 0 && m->image.n + m->runtime.n > 0)
+        return wrong(r, BOX_FIELD, "names a sandbox that has an image and a runtime already");
     if (m->profile.n > 0 && m->loadout.n > 0)
         return wrong(r, "vm.loadout", "cannot be given together with 'vm.profile'");
     for (size_t i = 0; i < m->artifacts.n; i++)

@@ -32,7 +32,10 @@ struct manifest {
     struct str prompt, model, output_format, mcp_config; /* mcp_config: JSON, or empty */
     bool headless, skip_permissions;
     struct manifest_list allowed_tools, command;
+    struct pair *env; /* of the command, beside holt's own variables */
+    size_t env_count;
     int64_t max_turns; /* 0: not limited */
+    struct str box;    /* a sandbox that is there, by name or id; empty: any, or a new one */
     struct str image, runtime, template, profile, loadout;
     int64_t cpu_millis, memory_bytes, disk_bytes; /* 0: not said */
     enum manifest_network network;

@@ -328,6 +328,17 @@ static bool parent_is_full(const struct task *t)
     return running >= parent->m.children_max;
 }
 
+/* Tasks of one sandbox have its outbox, and the name of its session, one after the other. */
+static bool box_is_taken(const struct task *t)
+{
+    const struct tasks *l = t->all;
+
+    for (size_t i = 0; t->m.box.n > 0 && i < l->count; i++)
+        if (is_active(l->sorted[i]) && strcmp(l->sorted[i]->sandbox, t->sandbox) == 0)
+            return true;
+    return false;
+}
+
 static struct task *queue_first(struct tasks *l)
 {
     struct task *first = NULL;
@@ -340,7 +351,7 @@ static struct task *queue_first(struct tasks *l)
         if (first && (t->priority < first->priority ||
                       (t->priority == first->priority && t->created_ms >= first->created_ms)))
             continue;
-        if (!user_is_full(t) && !parent_is_full(t))
+        if (!user_is_full(t) && !parent_is_full(t) && !box_is_taken(t))
             first = t;
     }
     return first;
@@ -624,6 +635,23 @@ static void task_fill(struct task *t, const struct task_spec *spec, const struct
     t->created_ms = t->changed_ms = clock_wall_ms();
 }
 
+/* The sandbox that the manifest names: it must be the caller's to use. */
+static int take_box(struct tasks *l, struct task *t, const struct principal *by, struct err *e)
+{
+    struct sandbox *s;
+    struct sandbox_info i;
+
+    if (t->m.box.n == 0)
+        return 0;
+    s = sandbox_find(l->c.sandboxes, by, t->m.box, e);
+    if (!s || sandbox_check(s, by, e) < 0)
+        return err_wrap(e, "the manifest's field 'sandbox.id'");
+    sandbox_info(s, &i);
+    (void)snprintf(t->sandbox, sizeof t->sandbox, "%s", i.id);
+    t->borrowed = true;
+    return 0;
+}
+
 static struct task *task_new(struct tasks *l)
 {
     struct task *t = xzalloc(sizeof *t);
@@ -643,7 +671,9 @@ static int prepare(struct task *t, const struct task_spec *spec, const struct pr
     if (check_room(t->all, by, e) < 0 || task_read_manifest(t, spec->manifest, spec->strict, e) < 0)
         return -1;
     task_fill(t, spec, by);
-    return check_names(t->all, t, by, e) < 0 ? -1 : write_files(t, spec->manifest, e);
+    return check_names(t->all, t, by, e) < 0 || take_box(t->all, t, by, e) < 0
+               ? -1
+               : write_files(t, spec->manifest, e);
 }
 
 int task_submit(struct tasks *l, const struct task_spec *spec, const struct task_call *c,
@@ -776,6 +806,9 @@ void task_info(const struct task *t, struct task_info *ret)
                               .ended_ms = t->ended_ms,
                               .cpu_us = t->cpu_us,
                               .borrowed = t->borrowed,
+                              .asked_for = t->m.box.n > 0,
+                              .labels = t->m.labels,
+                              .label_count = t->m.label_count,
                               .progress = &t->progress,
                               .warnings = t->m.warnings.v,
                               .warning_count = t->m.warnings.n};

@@ -116,6 +116,9 @@ struct task_info { /* borrowed until the loop turns */
     int64_t priority, attempt, created_ms, started_ms, changed_ms, ended_ms;
     int64_t cpu_us; /* of its command */
     bool borrowed;  /* its sandbox was there before, and stays */
+    bool asked_for; /* … and the manifest named it */
+    const struct pair *labels;
+    size_t label_count;
     const struct progress *progress;
     const struct str *warnings;
     size_t warning_count;

@@ -119,9 +119,9 @@ static const char prepare_script[] =
     "chmod -R a-w \"/mnt/inbox/$TASK_ID\" 2>/dev/null || true\n"
     "ln -sfn \"/mnt/workspace/$TASK_ID${SUBPATH:+/$SUBPATH}\" /mnt/inbox/current\n"
     "for name in inbox outbox global; do\n"
-    "  [ -e \"$HOME/$name\" ] || ln -s \"/mnt/$name\" \"$HOME/$name\"\n"
+    "  [ -L \"$HOME/$name\" ] || [ -e \"$HOME/$name\" ] || ln -s \"/mnt/$name\" \"$HOME/$name\"\n"
     "done\n"
-    "[ -e \"$HOME/outputs\" ] || ln -s /mnt/outbox \"$HOME/outputs\"\n";
+    "[ -L \"$HOME/outputs\" ] || [ -e \"$HOME/outputs\" ] || ln -s /mnt/outbox \"$HOME/outputs\"\n";
 
 static void prepared(struct task *t, int exit_code, struct str output, const struct err *e)
 {

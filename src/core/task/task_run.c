@@ -171,8 +171,10 @@ static void run_started(void *arg, struct exec *x, const struct err *e)
 }
 
 #define RUN_ENV 6
-static void run_env(struct task *t, struct pair *to)
+static struct pair *run_env(struct task *t)
 {
+    struct pair *to = arena_zalloc(&t->a, (RUN_ENV + t->m.env_count) * sizeof *to);
+
     to[0] = (struct pair){STR("TASK_ID"), str_of(t->id)};
     to[1] = (struct pair){STR("PATH"),
                           STR("/mnt/global/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:"
@@ -182,6 +184,9 @@ static void run_env(struct task *t, struct pair *to)
     to[4] = (struct pair){STR("TERM"), STR("xterm-256color")};
     /* an agent that refuses to work as root may here: the sandbox is the boundary */
     to[5] = (struct pair){STR("IS_SANDBOX"), STR("1")};
+    if (t->m.env_count > 0)
+        memcpy(&to[RUN_ENV], t->m.env, t->m.env_count * sizeof *to);
+    return to;
 }
 
 static void start_command(struct task *t)
@@ -190,21 +195,19 @@ static void start_command(struct task *t)
         .ready = commit_ready, .write = commit_write, .free = commit_free};
     struct principal by = task_principal(t);
     struct run_commit *c = xzalloc(sizeof *c);
-    struct pair env[RUN_ENV];
     struct str *argv;
     size_t argc;
 
     c->t = t;
     memcpy(c->id, t->id, sizeof c->id);
     memcpy(c->owner, t->owner, sizeof c->owner);
-    run_env(t, env);
     manifest_argv(&t->m, &t->a, &argv, &argc);
     t->busy = true;
     exec_start(t->s,
                &(struct exec_spec){.argv = argv,
                                    .argc = argc,
-                                   .env = env,
-                                   .env_count = RUN_ENV,
+                                   .env = run_env(t),
+                                   .env_count = RUN_ENV + t->m.env_count,
                                    .cwd = STR("/mnt/inbox/current"),
                                    .pty = true,
                                    .want_stdin = true,

@@ -199,8 +199,11 @@ void stage_begin(struct task *t)
     }
     t->s = sandbox_unref(t->s);
     t->s = place_found(t);
-    if (t->s && t->borrowed) {
-        stage_inside(t);
+    if (t->borrowed) {
+        if (t->s)
+            stage_inside(t);
+        else
+            task_failed(t, "its sandbox '%s' is gone", t->sandbox);
         return;
     }
     t->has_volume = t->has_volume || v;
