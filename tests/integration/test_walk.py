@@ -107,6 +107,9 @@ class World:
         build = a("POST", f"{API}/loadouts/build", {"manifest": {"apiVersion": "loadout/v1", "kind": "loadout", "metadata": {"name": MARK}, "runcmd": [f"echo {MARK}"]}})
         schedule = a("POST", f"{API}/task-schedules", {"name": f"at-{MARK}", "cron": "0 3 1 1 *", "manifest": manifest})
         sbx = a("POST", "/sandboxes", {"id": MARK})["id"]
+        said = {"message": {"messageId": MARK, "role": "user", "parts": [{"text": MARK}]}}
+        said = d.ok("POST", f"/agents/{box['id']}/v1/messages:send", said, token=a.token, headers={"A2A-Extensions": "https://agentic-sandbox.aiwg.io/extensions/runtime/v1"})["id"]
+        wait_for(lambda: a("GET", f"/agents/{box['id']}/v1/tasks/{said}")["status"]["state"] == "completed")
         self.client = Sandbox(d.port, a.token)
         self.client.CreateSession(session_id=f"ses-{MARK}", tenant_id="ta")
         self.client.WriteFile(session_id=f"ses-{MARK}", path="/workspace/f", content=MARK.encode())
@@ -132,13 +135,13 @@ class World:
             "targets": [target["id"], *named(f"tgt-{MARK}")], "playbooks": [playbook["id"], *named(f"pb-{MARK}")], "rollouts": [rollout["id"]], "jobs": [rollout["id"]],
             "templates": [template["id"], *named(f"tpl-{MARK}")],
             "images": [image["id"], f"img-{MARK}", f"ta/img-{MARK}"], "secrets": [secret["id"], *named(f"sec-{MARK}")],
-            "tokens": [owner], "agents": [agent], "reviewers": [agent], "projects": [project], "tasks": [str(task), work["id"]],
+            "tokens": [owner], "agents": [agent], "reviewers": [agent], "projects": [project], "tasks": [str(task), work["id"], said], "artifacts": [f"{said}-stdout-0000"], "pushNotificationConfigs": ["pn_0"],
             "messages": [agent], "history": [agent], "approvals": [proposal], "proposals": [proposal], "rules": ["er_0"], "grants": ["gr_0"], "certificates": [certificate["id"]], "certificate": [certificate["id"]], "panes": [session["id"]], "plan": [plan], "pending": [proposal], "requests": [proposal], "assets": ["index.js"], "gates": ["ga_0"], "hosts": ["local"], "webhooks": ["wh_0"],
             "operations": ["op_0"], "hitl": [proposal], "vms": sorted(set(boxes)), "containers": sorted(set(boxes)), "ports": ["1"], "t": ["0" * 64], "tenant": ["ta"], "policies": ["fluid-defaults"],
             "snapshots": [snapshot["id"], f"box-{MARK}@snap-{MARK}"], "forks": sorted(set(boxes)), "remote-secrets": [f"rem-{MARK}"], "task-runs": [work["id"]], "task-schedules": [schedule["id"]], "builds": [build["id"]], "loadouts": ["basic"], "inbox": sorted(set(boxes)), "outbox": sorted(set(boxes)),
         }
         self.box, self.volume, self.image, self.secret, self.project, self.task = box, volume, image, secret, project, task
-        self.marks = [MARK, box["id"], run["id"], volume["id"], image["id"], secret["id"], certificate["id"], snapshot["id"], work["id"], build["id"], schedule["id"], target["id"], playbook["id"], rollout["id"], owner]
+        self.marks = [MARK, box["id"], run["id"], volume["id"], image["id"], secret["id"], certificate["id"], snapshot["id"], work["id"], said, build["id"], schedule["id"], target["id"], playbook["id"], rollout["id"], owner]
 
     def who(self, name, role, **more):
         body = {"name": name, "role": role, **more, **({"agent": name} if role == "agent" else {})}
@@ -192,7 +195,7 @@ def fillings(world, path):
         elif hole[1] in ("path", "rest") or (hole[2] and literal == "files"):
             choices = [("f", [])]
         else:
-            kind = "history" if hole[1] == "b" else literal
+            kind = "history" if hole[1] == "b" else "sandboxes" if hole[1] == "instance" else literal
             assert kind in world.refs, f"test_walk.py does not know what to put into {{{hole[1]}}} of {path}"
             choices = [(ref.replace("/", "%2F"), [ref]) for ref in world.refs[kind]]
         done = [(f"{p}/{text}", refs + more) for p, refs in done for text, more in choices]

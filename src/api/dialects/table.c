@@ -1,4 +1,5 @@
 /* table: the dialects of this build, one row each. */
+#include "api/dialects/a2a/a2a.h"
 #include "api/dialects/agentbox/agentbox.h"
 #include "api/dialects/agentic/agentic.h"
 #include "api/dialects/dialect.h"
@@ -7,5 +8,6 @@
 #include "api/dialects/sbx/sbx.h"
 
 const struct dialect *const dialect_table[] = {
-    &dialect_agentbox, &dialect_agentic, &dialect_fluid, &dialect_hub, &dialect_sbx, NULL,
+    &dialect_a2a, &dialect_agentbox, &dialect_agentic, &dialect_fluid, &dialect_hub, &dialect_sbx,
+    NULL,
 };

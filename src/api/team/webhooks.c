@@ -127,15 +127,12 @@ int webhooks_check_url(const struct api *a, struct str url, struct err *e)
     return err_hint(e, "add the host to the setting 'webhook_hosts'");
 }
 
-static int send_to(struct webhooks *all, struct str url, const struct signed_headers *h,
-                   struct str body, const struct client_ops *ops, void *arg, struct client **ret,
-                   struct err *e)
+int webhooks_post(struct api *a, const struct webhook_post *p, struct client **ret, struct err *e)
 {
-    struct api *a = all->api;
     AUTO(client_url_done) struct client_url u = {0};
     AUTO(mem_free) char *target = NULL;
 
-    if (webhooks_check_url(a, url, e) < 0 || parse_url(url, &u, &target, e) < 0)
+    if (webhooks_check_url(a, p->url, e) < 0 || parse_url(p->url, &u, &target, e) < 0)
         return -1;
     if (u.tls && !a->registry_tls && dial_tls_new(NULL, &a->registry_tls, e) < 0)
         return -1;
@@ -144,15 +141,29 @@ static int send_to(struct webhooks *all, struct str url, const struct signed_hea
                                                  .tls = a->registry_tls,
                                                  .method = "POST",
                                                  .target = target,
-                                                 .headers = h->v,
-                                                 .header_count = h->n,
-                                                 .body = body,
+                                                 .headers = p->headers,
+                                                 .header_count = p->header_count,
+                                                 .body = p->body,
                                                  .connect_ms = CONNECT_MS,
                                                  .head_ms = TOTAL_MS,
                                                  .total_ms = TOTAL_MS,
-                                                 .ops = ops,
-                                                 .arg = arg},
+                                                 .ops = p->ops,
+                                                 .arg = p->arg},
                         ret, e);
+}
+
+static int send_to(struct webhooks *all, struct str url, const struct signed_headers *h,
+                   struct str body, const struct client_ops *ops, void *arg, struct client **ret,
+                   struct err *e)
+{
+    return webhooks_post(all->api,
+                         &(struct webhook_post){.url = url,
+                                                .headers = h->v,
+                                                .header_count = h->n,
+                                                .body = body,
+                                                .ops = ops,
+                                                .arg = arg},
+                         ret, e);
 }
 
 /* --- results --- */

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "api/request.h"
+#include "net/client.h"
 
 struct webhooks;
 /* Reads the key and the webhooks, and begins.  Blocking: at start-up only. */
@@ -15,6 +16,18 @@ void webhooks_close(struct api *a); /* after store_close; takes one that was not
 void webhooks_tick(struct api *a);  /* once a second: retries */
 /* Whether the setting webhook_hosts allows it. */
 CHECKED int webhooks_check_url(const struct api *a, struct str url, struct err *e);
+/* One POST to a receiver that the setting allows, with the times of webhooks; ops as client_start.
+ */
+struct webhook_post {
+    struct str url;
+    const struct http_header *headers;
+    size_t header_count;
+    struct str body;
+    const struct client_ops *ops;
+    void *arg;
+};
+CHECKED int webhooks_post(struct api *a, const struct webhook_post *p, struct client **ret,
+                          struct err *e);
 /* An event of every type would be one of the command's own sandbox, too. */
 CHECKED int webhooks_check_command(size_t types, struct err *e);
 struct str webhooks_key(const struct api *a);
