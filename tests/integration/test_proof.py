@@ -8,7 +8,7 @@ from daemon import can_freeze
 from ssh_client import API
 from test_rollout import BOOKS, ROLLOUTS, answer, apply, comes_to, d, nothing_left, output, run, tree  # noqa: F401
 
-pytestmark = test_rollout.pytestmark
+pytestmark = [*test_rollout.pytestmark, pytest.mark.slow]
 PREPARE = r"""
 set -e; grep -q '^sshd:' /etc/passwd || echo 'sshd:x:100:65534::/run/sshd:/usr/sbin/nologin' >> /etc/passwd
 mkdir -p /etc/app /srv; printf 'port = 80\nhost = any\n' > /etc/app/app.conf; echo old > /srv/old; printf 'vm.swappiness = 60\n' > /etc/app/sysctl.conf

@@ -9,7 +9,7 @@ import urllib.request
 
 import pytest
 
-from daemon import all_events, can_freeze, free_ports, native, wait_for
+from daemon import BUILD, all_events, can_freeze, free_ports, native, wait_for
 from git_server import BACKEND, GitServer, git
 from ssh_client import API, SSHD
 
@@ -422,8 +422,11 @@ def test_its_output_is_followed(d):
             if line.startswith(b"event: completed"):
                 break
     assert any("PLAY RECAP" in x for x in lines) and any("TASK [Step 0]" in x for x in lines) and time.monotonic() - began > 1
-    said = d.cli("rollout", "logs", ro) if hasattr(d, "cli") else None
-    assert said is None or "PLAY RECAP" in said
+    env = {**os.environ, "HOLT_SERVER": d.url, "HOLT_TOKEN": d.token}
+    said = subprocess.run([f"{BUILD}/holt", "rollout", "logs", ro], capture_output=True, text=True, timeout=60, env=env)
+    assert said.returncode == 0 and "PLAY RECAP" in said.stdout and "TASK [Step 0]" in said.stdout, said
+    said = subprocess.run([f"{BUILD}/holt", "rollout", "ls", "--state", "succeeded"], capture_output=True, text=True, timeout=60, env=env)
+    assert said.returncode == 0 and ro in said.stdout, said
 
 
 # --- publications ---
