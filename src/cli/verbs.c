@@ -38,6 +38,11 @@ static const struct cli_flag export_flags[] = {
     {{.name = "what", .type = OP_LIST, .required = true, .positional = true, .example = "build@clean",
       .text = "One or two of sandbox, snapshot and image, then absolute paths. One: what it has changed since it was made. Two: before, after."}, 0},
 };
+static const struct cli_flag verify_flags[] = {
+    {{.name = "id", .type = OP_STR, .required = true, .positional = true, .example = "nginx", .text = "The playbook's id or name."}, 0},
+    {{.name = "base", .type = OP_STR, .required = true, .example = "build@clean", .text = "What it is applied to: a fork of this snapshot or sandbox."}, 0},
+    {{.name = "against", .type = OP_STR, .example = "build", .text = "The state that it is to repeat: what differs from it is shown."}, 0},
+};
 static const struct cli_flag task_schedule_flags[] = {MANIFEST_FILE(true)};
 static const struct cli_flag context_add_flags[] = {
     {{.name = "name", .type = OP_STR, .required = true, .positional = true, .example = "work",
@@ -449,6 +454,10 @@ const struct verb verb_table[] = {
     {.verb = "diff", .op = "change.diff", .fills = "from,to,path,text,stream,limit", FLAGS(diff_flags), .run = diff_run,
      EXAMPLES("holt diff build", "holt diff build@clean build --stat", "holt diff build@s1 build@s2 /etc /home",
               "holt diff debian:12 build --name-only")},
+    {.verb = "playbook verify", .group = "playbook",
+     .text = "Apply a playbook twice to a fresh fork, and show what is left to the state that it is to repeat.\n"
+             "Exit status 1 if the second time changes something. The fork is destroyed afterwards.",
+     FLAGS(verify_flags), .run = playbook_verify_run, EXAMPLES("holt playbook verify nginx --base build@clean --against build")},
     {.verb = "export", .op = "change.export", .fills = "from,to,path", FLAGS(export_flags), .run = export_run,
      EXAMPLES("holt export build --as tar > layer.tar", "holt export build@clean build --as shell > change.sh",
               "holt export build@clean build /etc --as puppet > change.pp")},

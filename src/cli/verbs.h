@@ -59,6 +59,7 @@ VERB_RUN(ssh_run);
 VERB_RUN(apply_run);
 VERB_RUN(diff_run);
 VERB_RUN(export_run);
+VERB_RUN(playbook_verify_run);
 VERB_RUN(snapshot_tree_run);
 VERB_RUN(top_run);
 VERB_RUN(version_run);

@@ -21,8 +21,13 @@ bool path_fits(const char *pattern, struct str path)
     return false;
 }
 
+/* Where a container's init is mounted (SPAWN_INIT_PATH): holt's own. */
+#define INIT_PATH ".holt-init"
+
 static bool is_skipped(const struct job *j, struct str path)
 {
+    if (str_eq_c(path, INIT_PATH))
+        return true;
     for (size_t i = 0; i < j->skip_count; i++)
         if (path_fits(j->skip[i], path))
             return true;

@@ -582,3 +582,24 @@ def test_export_on_the_command_line(holtd, changed):
     assert holt(holtd, "export", f"{b}@clean", b, "/root/conf").startswith("diff --git a/root/conf b/root/conf\n--- a/root/conf\n")
     assert holt(holtd, "export", b, "--as", "ansible").count("- name: change") == 1
     assert "no sandbox, snapshot or image" in holt(holtd, "export", "nothing", "--as", "tar", status=2)
+
+
+def test_an_agent_does_not_read_past_path_rules(holtd):
+    """Sandboxes of agents have a disk limit: their files are in an image, which is seen in snapshots alone."""
+    holtd.ok("POST", "/holt/v1/policies", {"name": "careful", "paths_deny": ["/etc"]})
+    worker = holtd.ok("POST", "/holt/v1/tokens", {"name": "worker", "role": "agent", "agent": "worker"})["token"]
+    free, held = (holtd.ok("POST", BOXES, f, token=worker)["id"] for f in ({}, {"policy": "careful"}))
+    sh(holtd, free, "echo 1 > /etc/own")
+    for b in (free, held):
+        snap(holtd, b, "s")
+    assert set(files(holtd.ok("GET", f"{BOXES}/{free}/diff?to=s", token=worker))) == {"/etc/own"}, "its own, without rules"
+    status, reply, _ = holtd.request("GET", f"{BOXES}/{free}/diff")
+    assert status == 200 or (status == 501 and "disk limit" in reply["error"]["message"] and "snapshot" in reply["error"]["hint"])
+    for path in (f"{BOXES}/{held}/diff?to=s", f"/holt/v1/diff?to={held}@s", f"/holt/v1/diff?from={held}@s&to={free}@s", f"/holt/v1/export?to={held}@s&as=tar"):
+        status, reply, _ = holtd.request("GET", path, token=worker)
+        assert status == 403 and "path rules" in reply["error"]["message"], (path, reply)
+        assert holtd.request("GET", path)[0] == 200, "a person may look"
+    drop(holtd, free, held)
+    for b in (free, held):
+        holtd.ok("DELETE", f"/holt/v1/snapshots/{b}@s")
+    holtd.ok("DELETE", "/holt/v1/policies/careful")

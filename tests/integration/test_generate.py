@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from daemon import BUILD, SLOW, environment, native
-from ssh_client import API
+from ssh_client import API, SSHD
 
 BOXES, BOOKS = f"{API}/sandboxes", f"{API}/playbooks"
 NO_ANSIBLE = pytest.mark.skipif(not os.path.exists("/usr/bin/ansible-playbook"), reason="no ansible: tools/deps test")
@@ -94,6 +94,14 @@ def test_a_generated_playbook_reproduces_the_change_and_is_idempotent(d, box):
     assert all(set(c["attrs"]) <= {"password"} for c in users), users
     assert sh(d, fresh, "cat /root/turned/x") == sh(d, b, "cat /root/turned/x"), "no template is filled in"
     assert sh(d, fresh, "id -Gn eve").split() == ["eve", "ops"]
+    if SSHD:
+        env = environment({"HOLT_SERVER": d.url, "HOLT_TOKEN": d.token})
+        ran = subprocess.run([f"{BUILD}/holt", "playbook", "verify", "repeat", "--base", base, "--against", "work"], env=env, capture_output=True, text=True)
+        assert ran.returncode == 0, ran
+        lines = ran.stdout.splitlines()
+        assert re.fullmatch(r"first time: [1-9]\d* changed; second time: 0 changed", lines[0]), lines
+        assert not any("/root/" in x or "/etc/app" in x for x in lines[1:]), lines
+        assert {s["id"] for s in d.ok("GET", BOXES)["sandboxes"]} == {b, fresh}, "its fork is gone"
     d.ok("DELETE", f"{BOOKS}/repeat")
     d.ok("DELETE", f"{BOXES}/{fresh}")
 

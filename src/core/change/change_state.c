@@ -51,6 +51,11 @@ static int check_files(const struct changes *l, const struct sandbox_info *i, st
     if (i->traits.memory_upper)
         return err_set(e, ERR_UNSUPPORTED, 0,
                        "sandbox '%s' has its files in memory: they cannot be compared", i->id);
+    if (i->enforced & LIMIT_DISK) { /* they lie in an image, which one mount namespace alone has */
+        err_set(e, ERR_UNSUPPORTED, 0,
+                "sandbox '%s' has a disk limit: its files are seen in a snapshot", i->id);
+        return err_hint(e, "holt snapshot create %s, and compare that", i->id);
+    }
     if (up && !(caps & DRIVER_SNAPSHOTS_LIVE)) {
         err_set(e, ERR_CONFLICT, 0, "the files of sandbox '%s' are seen when it is stopped", i->id);
         return err_hint(e, "holt stop %s", i->id);
@@ -58,6 +63,25 @@ static int check_files(const struct changes *l, const struct sandbox_info *i, st
     if (!up && i->state != SANDBOX_STOPPED && i->state != SANDBOX_FAILED)
         return err_set(e, ERR_CONFLICT, 0, "sandbox '%s' is between two states", i->id);
     return 0;
+}
+
+/* Path rules hold agents, by the kernel and in init: a comparison would read past both. */
+static int check_rules(struct changes *l, const struct principal *by, const char *sandbox,
+                       struct err *e)
+{
+    struct err none = {0};
+    const struct sandbox *s =
+        sandbox_find(l->c.sandboxes, &principal_system, str_of(sandbox), &none);
+    struct sandbox_info i;
+
+    if (!s || (by->role != ROLE_AGENT && !by->agent[0] && !principal_is_inside(by)))
+        return 0;
+    sandbox_info(s, &i);
+    if (!i.path_rules)
+        return 0;
+    err_set(e, ERR_FORBIDDEN, 0, "path rules hold in sandbox '%s': an agent sees no differences",
+            i.id);
+    return err_hint(e, "a person can look: holt diff %s", i.id);
 }
 
 static int take_sandbox(struct changes *l, struct sandbox *s, bool base, struct change_state *to,
@@ -69,7 +93,7 @@ static int take_sandbox(struct changes *l, struct sandbox *s, bool base, struct 
     size_t n;
 
     sandbox_info(s, &i);
-    if (check_files(l, &i, e) < 0)
+    if (!base && check_files(l, &i, e) < 0)
         return err_object(e, "sandbox", i.id);
     layers = sandbox_layers(s, &n, &on_host);
     keep_layers(l, to, layers, n, on_host);
@@ -165,6 +189,10 @@ int change_state_find(struct changes *l, const struct change_spec *spec, struct 
                        : take_other(l, spec->by, ref, base, &s, e);
     if (r < 0)
         return -1;
+    if (check_rules(l, spec->by, s.sandbox, e) < 0) {
+        change_state_done(l, &s);
+        return -1;
+    }
     *ret = s;
     return 0;
 }
