@@ -17,45 +17,6 @@ struct change {
     remote_secret_told told;
 };
 
-/* --- its event --- */
-
-struct record {
-    const char *type;
-    char object[REMOTE_ID_MAX + 32], actor[64];
-};
-
-static int record_work(struct store_tx *tx, void *arg, struct err *e)
-{
-    const struct record *n = arg;
-
-    (void)e;
-    tx_event(tx,
-             &(struct event_spec){
-                 .type = n->type, .object = n->object, .actor = n->actor, .data = STR("{}")},
-             NULL);
-    return 0;
-}
-
-static void record_end(void *arg, const struct err *e)
-{
-    struct record *n = arg;
-
-    if (e->code != ERR_NONE)
-        log_warn("an event could not be written", LOG_C("type", n->type),
-                 LOG_C("object", n->object), LOG_E(e));
-    mem_free(n);
-}
-
-static void record(const struct change *c)
-{
-    struct record *n = xzalloc(sizeof *n);
-
-    n->type = c->event;
-    (void)snprintf(n->object, sizeof n->object, "remote-secret/%s", c->agent);
-    memcpy(n->actor, c->actor, sizeof n->actor);
-    store_write(c->api->c.store, STORE_RELAXED, record_work, record_end, n);
-}
-
 /* --- the change --- */
 
 static struct change *change_new(struct request *r, struct str agent, const char *event,
@@ -78,18 +39,51 @@ static void change_free(struct change *c)
     mem_free(c);
 }
 
-static void change_saved(void *arg, const struct err *e)
+static void change_end(struct change *c, const struct err *e)
 {
-    struct change *c = arg;
     struct request *r = waiter_end(&c->waiter);
 
-    if (e->code == ERR_NONE)
-        record(c);
     if (r && e->code != ERR_NONE)
         request_fail(r, e);
     else if (r)
         c->told(r, str_of(c->agent), c->made[0] ? c->made : NULL);
     change_free(c);
+}
+
+static int record_work(struct store_tx *tx, void *arg, struct err *e)
+{
+    const struct change *c = arg;
+    AUTO(mem_free) char *object = xasprintf("remote-secret/%s", c->agent);
+
+    (void)e;
+    tx_event(tx,
+             &(struct event_spec){
+                 .type = c->event, .object = object, .actor = c->actor, .data = STR("{}")},
+             NULL);
+    return 0;
+}
+
+/* The change holds, whatever becomes of its event. */
+static void recorded(void *arg, const struct err *e)
+{
+    struct change *c = arg;
+    const struct err none = {0};
+
+    if (e->code != ERR_NONE)
+        log_warn("an event could not be written", LOG_C("type", c->event), LOG_C("agent", c->agent),
+                 LOG_E(e));
+    change_end(c, &none);
+}
+
+/* It is on disk: the reply waits for its event too. */
+static void change_saved(void *arg, const struct err *e)
+{
+    struct change *c = arg;
+
+    if (e->code != ERR_NONE)
+        change_end(c, e);
+    else
+        store_write(c->api->c.store, STORE_RELAXED, record_work, recorded, c);
 }
 
 static void change_begin(struct request *r, struct change *c, int begun, const struct err *e)
