@@ -590,9 +590,11 @@ def test_tasks_pushes_and_keys_outlive_a_kill(tmp_path, receiver):
         status, first, _ = seed(d, "POST", "/agents/lasting/v1/messages:send", body, extensions=both)
         assert status == 202
         wait_for(lambda: d.ok("GET", f"/holt/v1/task-runs/{first['id']}")["state"] == "running")
-        second = send(d, "lasting", "after it")
         keys = keys_of(d, "lasting")
-        d.kill()
+        told = {**message("after it"), "configuration": {"pushNotificationConfig": {"url": receiver.url}}}
+        status, second, _ = seed(d, "POST", "/agents/lasting/v1/messages:send", told)
+        d.kill()  # what was replied is on disk, the receiver too
+        assert status == 202
         d = native(tmp_path, "--webhook-hosts", "127.0.0.1")
         assert keys_of(d, "lasting") == keys
         status, again, h = seed(d, "POST", "/agents/lasting/v1/messages:send", body, extensions=both)
@@ -602,7 +604,7 @@ def test_tasks_pushes_and_keys_outlive_a_kill(tmp_path, receiver):
         ended(d, "lasting", second)
         out = seed(d, "GET", f"/agents/lasting/v1/tasks/{first['id']}/artifacts")[1]["artifacts"][0]["artifact"]["data"]
         assert out == "working on wait here\n"
-        wait_for(lambda: any(b'"completed"' in g[1] for g in receiver.got))
+        wait_for(lambda: {json.loads(g[1])["id"] for g in receiver.got if b'"completed"' in g[1]} == {first["id"], second["id"]})
         check_push(d, "lasting", receiver.got[-1], "completed")
     finally:
         d.clear()

@@ -165,6 +165,13 @@ struct a2a_receiver { /* of whose form, about what; the request may be gone */
     char instance[ID_SIZE];
 };
 struct a2a_receiver a2a_receiver_of(const struct a2a_call *c);
-void a2a_push_add(const struct a2a_receiver *to, const char *task, const json_t *config);
+/* Made before its task, written in the task's transaction by the hook; then it begins (or, without
+ * a task, is dropped). */
+struct push;
+extern const struct tx_hook a2a_push_hook;
+struct push *a2a_push_new(const struct a2a_receiver *to, const char *task, const json_t *config,
+                          void **ret_hook_arg);
+void a2a_push_begin(struct push *p);
+void a2a_push_drop(struct push *p); /* takes NULL */
 
 extern const struct dialect dialect_a2a;

@@ -26,7 +26,7 @@
 struct sending { /* outlives its request while the task is written */
     struct waiter waiter;
     struct a2a_call *c; /* as long as waiter.r is there */
-    struct a2a_receiver receiver;
+    struct push *made;  /* of `push`; NULL: none */
     struct principal by;
     struct str message_id, context_id, text;
     const json_t *push; /* NULL: none */
@@ -285,13 +285,13 @@ static void submitted(void *arg, struct task *t, const struct err *e)
     struct sending *s = arg;
     struct request *r = waiter_end(&s->waiter);
 
-    if (t && s->push)
-        a2a_push_add(&s->receiver, s->id, s->push);
+    if (t && s->made)
+        a2a_push_begin(TAKE(s->made));
     if (r && t)
         reply(s, t, false);
     else if (r)
         a2a_err(s->c, e);
-    json_decref((json_t *)(uintptr_t)s->push);
+    a2a_push_drop(s->made);
     mem_free(s);
 }
 
@@ -299,15 +299,19 @@ static void submit(struct sending *s, const struct sandbox_info *i)
 {
     AUTO(json_decref) json_t *manifest = manifest_of(s, i);
     struct a2a_call *c = s->c;
+    struct a2a_receiver to = a2a_receiver_of(c);
+    struct task_spec spec = {.manifest = manifest};
     struct err e = {0};
 
-    json_incref((json_t *)(uintptr_t)s->push);
+    if (s->push) {
+        s->made = a2a_push_new(&to, s->id, s->push, &spec.tx_hook_arg);
+        spec.tx_hook = &a2a_push_hook;
+    }
     request_wait(c->r, &s->waiter);
-    if (task_submit(c->r->api->c.tasks, &(struct task_spec){.manifest = manifest},
-                    &(struct task_call){&s->by, submitted, s}, &e) == 0)
+    if (task_submit(c->r->api->c.tasks, &spec, &(struct task_call){&s->by, submitted, s}, &e) == 0)
         return;
     (void)waiter_end(&s->waiter);
-    json_decref((json_t *)(uintptr_t)s->push);
+    a2a_push_drop(s->made);
     if (e.code == ERR_CONFLICT && s->idempotent)
         a2a_fail(c, A2A_IN_PROGRESS, "the same message is being taken: ask again");
     else
@@ -346,7 +350,6 @@ static void message(struct a2a_call *c, bool streams)
     s = xzalloc(sizeof *s);
     *s = (struct sending){.c = c,
                           .by = request_who(c->r),
-                          .receiver = a2a_receiver_of(c),
                           .streams = streams,
                           .idempotent = a2a_activated(c, A2A_EXTENSION_IDEMPOTENCY)};
     if (read_message(s) < 0) {

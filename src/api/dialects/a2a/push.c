@@ -396,20 +396,15 @@ struct a2a_receiver a2a_receiver_of(const struct a2a_call *c)
     return to;
 }
 
-static struct push *add(const struct a2a_receiver *to, const char *task, const json_t *config)
+static struct push *push_new(const struct a2a_receiver *to, const char *task, const json_t *config)
 {
-    struct a2a *a = to->all;
     const json_t *o = unwrap(config), *how = json_object_get(o, "authentication");
-    struct push *p = xzalloc(sizeof *p), *old;
+    struct push *p = xzalloc(sizeof *p);
     struct str id = a2a_text(o, "id");
     char made[ID_SIZE];
-    size_t n;
 
-    p->all = a;
+    p->all = to->all;
     id_make("pn", made);
-    old = find(a, task, id, &n);
-    if (old)
-        push_end(old);
     (void)snprintf(p->id, sizeof p->id, STR_FMT, STR_ARG(id.n > 0 ? id : str_of(made)));
     (void)snprintf(p->task, sizeof p->task, "%s", task);
     memcpy(p->instance, to->instance, sizeof p->instance);
@@ -420,14 +415,46 @@ static struct push *add(const struct a2a_receiver *to, const char *task, const j
     p->credentials = str_dup(a2a_text(how, "credentials"));
     p->told = xstrdup("");
     p->trying = xstrdup("");
-    list_push(&a->pushes, &p->link);
-    a->push_count++;
     return p;
 }
 
-void a2a_push_add(const struct a2a_receiver *to, const char *task, const json_t *config)
+/* Instead of an earlier one of this id. */
+void a2a_push_begin(struct push *p)
 {
-    store_change(add(to, task, config), ADD);
+    size_t n;
+    struct push *old = find(p->all, p->task, str_of(p->id), &n);
+
+    if (old)
+        push_end(old);
+    list_push(&p->all->pushes, &p->link);
+    p->all->push_count++;
+}
+
+void a2a_push_drop(struct push *p)
+{
+    if (p)
+        push_free(p);
+}
+
+static void hook_ready(void *arg, const void *object)
+{
+    (void)arg, (void)object;
+}
+
+static void hook_free(void *arg)
+{
+    change_free(arg);
+}
+
+const struct tx_hook a2a_push_hook = {.ready = hook_ready, .write = change_work, .free = hook_free};
+
+struct push *a2a_push_new(const struct a2a_receiver *to, const char *task, const json_t *config,
+                          void **ret_hook_arg)
+{
+    struct push *p = push_new(to, task, config);
+
+    *ret_hook_arg = change_of(p, ADD);
+    return p;
 }
 
 static void write_push(struct jw *w, const struct push *p)
@@ -507,6 +534,7 @@ void a2a_push_create(struct a2a_call *c)
     struct task *t = a2a_task(c, true);
     struct a2a_receiver to = a2a_receiver_of(c);
     struct task_info i;
+    struct push *p;
     size_t count;
 
     if (!t || !a2a_push_check(c, c->params))
@@ -517,7 +545,9 @@ void a2a_push_create(struct a2a_call *c)
         a2a_fail(c, A2A_BAD_PARAMS, "task '%s' has %d push configurations already", i.id, PER_TASK);
         return;
     }
-    store_push(c, add(&to, i.id, c->params), ADD);
+    p = push_new(&to, i.id, c->params);
+    a2a_push_begin(p);
+    store_push(c, p, ADD);
 }
 
 /* The configuration of the call; NULL: the reply is sent. */
