@@ -603,3 +603,23 @@ def test_an_agent_does_not_read_past_path_rules(holtd):
     for b in (free, held):
         holtd.ok("DELETE", f"/holt/v1/snapshots/{b}@s")
     holtd.ok("DELETE", "/holt/v1/policies/careful")
+
+
+def test_an_agent_reads_here_no_more_than_inside(holtd):
+    """Of images, and of snapshots whose sandbox is gone, with its rules: the agent's own policies hold."""
+    agent = holtd.ok("POST", "/holt/v1/tokens", {"name": "reader", "role": "agent", "agent": "reader"})["token"]
+    box = holtd.ok("POST", BOXES, {}, token=agent)["id"]
+    sh(holtd, box, "mkdir '/root/k[e]y'; echo top-secret > '/root/k[e]y/file'; echo shown > /root/open")
+    taken = snap(holtd, box, "s")["id"]
+    holtd.ok("DELETE", f"{BOXES}/{box}")
+    policy = holtd.ok("POST", "/holt/v1/policies", {"name": "hides", "paths_deny": ["/root/k[e]y"], "agents": ["reader"]})["id"]
+    whole = f"/holt/v1/diff?commands=false&to={taken}"
+    for path in (whole, whole + "&all=true&path=/root/k[e]y"):
+        said = json.dumps(holtd.ok("GET", path, token=agent))
+        assert "top-secret" not in said and "/root/k[e]y/" not in said, said
+    assert "shown" in json.dumps(holtd.ok("GET", whole, token=agent))
+    assert "top-secret" in json.dumps(holtd.ok("GET", whole)), "people read it"
+    holtd.ok("PATCH", f"/holt/v1/policies/{policy}", {"paths_allow": ["/srv"]})
+    assert holtd.request("GET", whole, token=agent)[0] == 403
+    holtd.ok("DELETE", f"/holt/v1/policies/{policy}")
+    holtd.ok("DELETE", f"/holt/v1/snapshots/{taken}")

@@ -321,6 +321,32 @@ void change_put_path(struct buf *to, const char *key, struct str path)
     buf_add_char(to, '\0');
 }
 
+/* A skipped path is a pattern; a rule's is not. */
+static void put_denied(void *arg, struct str path)
+{
+    struct buf *to = arg;
+    AUTO(buf_done) struct buf plain = {0};
+
+    for (size_t i = 0; i < path.n; i++) {
+        if (strchr("*?[\\", path.p[i]))
+            buf_add_char(&plain, '\\');
+        buf_add_char(&plain, path.p[i]);
+    }
+    change_put_path(to, "skip", buf_str(&plain));
+}
+
+/* What an agent may not read inside, it does not read here. */
+static int put_rules(const struct changes *l, const struct change_spec *s,
+                     const struct change_state *state, struct buf *to, struct err *e)
+{
+    struct err none = {0};
+    const struct sandbox *of = state->sandbox[0] ? sandbox_find(l->c.sandboxes, &principal_system,
+                                                                str_of(state->sandbox), &none)
+                                                 : NULL;
+
+    return sandbox_denied(l->c.sandboxes, of, s->by, put_denied, to, e);
+}
+
 static int put_request(const struct changes *l, const struct change_spec *s, struct buf *to,
                        struct err *e)
 {
@@ -389,7 +415,8 @@ int change_prepare(struct changes *l, const struct change_spec *s, struct change
 {
     if (change_state_find(l, s, s->to, false, after, e) < 0 ||
         change_state_find(l, s, s->from.n > 0 ? s->from : s->to, s->from.n == 0, before, e) < 0 ||
-        change_mounts_make(before, after, m, e) < 0)
+        change_mounts_make(before, after, m, e) < 0 ||
+        put_rules(l, s, before, &m->request, e) < 0 || put_rules(l, s, after, &m->request, e) < 0)
         return -1;
     return put_request(l, s, &m->request, e);
 }

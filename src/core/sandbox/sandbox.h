@@ -260,6 +260,11 @@ void sandbox_stats(struct sandbox *s, sandbox_stats_cb done, void *arg);
 struct guest *sandbox_guest(struct sandbox *s, struct err *e);
 /* The policies that are in force in it, whoever calls. */
 void sandbox_policies(const struct sandbox *s, struct policy_force *ret);
+/* The paths that an agent may not read by its policies and the sandbox's (NULL: it is none), where
+ * files are read from outside.  ERR_FORBIDDEN: it may read some paths only. */
+CHECKED int sandbox_denied(const struct sandboxes *all, const struct sandbox *s,
+                           const struct principal *by, void (*each)(void *arg, struct str path),
+                           void *arg, struct err *e);
 /* The version of Landlock that holds all path rules for commands; before it, not truncate(2). */
 #define SANDBOX_LANDLOCK 3
 /* For clients of the proxy's TCP port that act for it: a URL with credentials; hosts, joined by

@@ -13,13 +13,53 @@ void sandbox_policies(const struct sandbox *s, struct policy_force *ret)
                       ret);
 }
 
+static void policies_of(const struct sandboxes *all, const struct principal *by,
+                        struct policy_force *ret)
+{
+    policies_in_force(
+        all->policies,
+        &(struct policy_subject){.agent = str_of(by->agent), .by_agent = by->role == ROLE_AGENT},
+        ret);
+}
+
 void sandbox_policies_of(const struct sandbox *s, const struct principal *by,
                          struct policy_force *ret)
 {
-    policies_in_force(
-        s->all->policies,
-        &(struct policy_subject){.agent = str_of(by->agent), .by_agent = by->role == ROLE_AGENT},
-        ret);
+    policies_of(s->all, by, ret);
+}
+
+static int each_denied(const struct policy_force *f, void (*each)(void *arg, struct str path),
+                       void *arg, struct err *e)
+{
+    struct policy_info i;
+
+    for (size_t k = 0; k < f->n; k++) {
+        const struct policy_texts *paths;
+
+        policy_info(f->v[k], &i);
+        paths = &i.rules->list[POLICY_PATHS_DENY];
+        if (i.rules->list[POLICY_PATHS_ALLOW].n > 0)
+            return policy_refuse(f->v[k], e, "files would be read outside of the paths allowed");
+        for (size_t n = 0; n < paths->n; n++)
+            each(arg, paths->v[n]);
+    }
+    return 0;
+}
+
+int sandbox_denied(const struct sandboxes *all, const struct sandbox *s, const struct principal *by,
+                   void (*each)(void *arg, struct str path), void *arg, struct err *e)
+{
+    struct policy_force f = {0};
+
+    if (by->role != ROLE_AGENT || !all->policies)
+        return 0;
+    policies_of(all, by, &f);
+    if (each_denied(&f, each, arg, e) < 0)
+        return -1;
+    f = (struct policy_force){0};
+    if (s)
+        sandbox_policies(s, &f);
+    return each_denied(&f, each, arg, e);
 }
 
 bool sandbox_has_path_rules(const struct sandbox *s)
