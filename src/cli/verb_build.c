@@ -113,7 +113,10 @@ static int print_build(struct cli *c, const struct op *op, const json_t *build, 
 
     if (c->format_set)
         return cli_print(c, build, &spec, e);
-    print_safe(&line, str_of(args_str(build, has_ended(build) ? "name" : "id")));
+    print_safe(&line, str_of(args_str(build, has_ended(build) &&
+                                                     json_is_string(json_object_get(build, "image"))
+                                                 ? "name"
+                                                 : "id")));
     buf_add_char(&line, '\n');
     cli_write(buf_str(&line));
     return 0;
@@ -182,6 +185,14 @@ int loadout_ready(struct cli *c, const json_t *args, struct err *e)
     if (json_is_string(json_object_get(plan, "image")))
         return 0;
     return build_with(c, op_find("loadout.build"), asked, &build, e);
+}
+
+int loadout_put(struct cli *c, const char *sandbox, const char *loadout, struct err *e)
+{
+    AUTO(json_decref) json_t *args = json_pack("{s:s, s:s}", "id", sandbox, "loadout", loadout);
+    AUTO(json_decref) json_t *build = NULL;
+
+    return build_with(c, op_find("loadout.apply"), args, &build, e);
 }
 
 /* --- Dockerfiles --- */

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "cli/local.h"
 #include "cli/term.h"
+#include "cli/verb_build.h"
 #include "cli/verb_op.h"
 #include "proto/json.h"
 
@@ -111,6 +112,9 @@ static int provision(struct cli *c, const json_t *args, struct err *e)
 
     if (describe(args, body, e) < 0 || op_request(c, op_find("sandbox.create"), body, &made, e) < 0)
         return -1;
+    if (args_str(args, "loadout") &&
+        loadout_put(c, args_str(args, "name"), args_str(args, "loadout"), e) < 0)
+        return err_wrap(e, "the machine is there, without its loadout");
     if (args_bool(args, "start"))
         return print_machine(c, &made, e);
     return named_op(c, "sandbox.stop", args, &stopped, e) < 0 ? -1 : print_machine(c, &stopped, e);

@@ -239,6 +239,8 @@ static const struct cli_flag vm_provision_flags[] = {
     VM_NAME, STATE_FLAG, VM_CONFIG,
     {{.name = "profile", .type = OP_STR, .preset = "basic", .example = "python",
       .text = "'basic', or a template (holt template ls) that sets what the flags do not."}, 0, false},
+    {{.name = "loadout", .type = OP_STR, .example = "claude-only",
+      .text = "A loadout (holt loadout ls): its steps run in the machine before it is ready. They reach what the machine reaches."}, 0, false},
     {{.name = "cpus", .type = OP_INT, .min = 1, .max = 1000, .example = "8", .text = "Number of processors."}, 0, false},
     {{.name = "memory", .type = OP_STR, .example = "16G", .text = "Memory: 16G, or a number of MiB."}, 0, false},
     {{.name = "disk", .type = OP_STR, .example = "100G", .text = "Disk: 100G, or a number of MiB."}, 0, false},
@@ -389,6 +391,8 @@ const struct verb verb_table[] = {
      EXAMPLES("holt image build -t app:1 .", "holt image build -t app:1 --build-arg VERSION=2 --allow packages.example.com .")},
     {.verb = "loadout resolve", FLAGS(loadout_resolve_flags), .run = loadout_resolve_run,
      EXAMPLES("holt loadout resolve full-suite", "holt loadout resolve -f mine.yaml -o json")},
+    {.verb = "loadout apply", .fills = "wait", FLAGS(loadout_build_flags), .run = loadout_build_verb_run,
+     EXAMPLES("holt loadout apply agent-01 claude-only", "holt loadout apply agent-01 -f mine.yaml")},
     {.verb = "loadout build", .fills = "wait", FLAGS(loadout_build_flags), .run = loadout_build_verb_run,
      .text = "Build the image of a loadout; `holt create --loadout` and `holt run --loadout` take it.\n"
              "Each step runs once in a sandbox and is kept as a layer. What the steps reach is set by the server's build_hosts.",

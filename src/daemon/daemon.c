@@ -669,7 +669,8 @@ static int open_tasks(struct daemon *d, struct err *e)
                                           .sandboxes = d->sandboxes,
                                           .volumes = d->volumes,
                                           .share = d->share,
-                                          .space = d->space},
+                                          .space = d->space,
+                                          .loadouts = d->loadouts},
                    &d->tasks, e) < 0)
         return -1;
     return schedules_open(d->store, d->identity, d->tasks, &d->schedules, e);

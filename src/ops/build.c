@@ -166,4 +166,23 @@ const struct op op_loadout_build = {
     IN(loadout_build_fields, struct loadout_ref_in), BUILD_OUT, .status = 201, .body_max = 1 << 20,
     .later = "The build has begun: 'wait' was false. Get the build.",
 };
+
+static const struct op_field loadout_apply_fields[] = {
+    FIELD(struct loadout_apply_in, id, OP_STR, .required = true, .positional = true, .min = 1, .max = 255, .example = "build",
+          .text = "The sandbox's id or name."),
+    FIELD(struct loadout_apply_in, loadout, OP_STR, .positional = true, .min = 1, .max = 255, .example = "claude-only", .text = "Its name or path."),
+    FIELD(struct loadout_apply_in, manifest, OP_JSON, .types = "object|string", .text = "Instead: a declaration, as an object or as YAML."),
+    FIELD(struct loadout_apply_in, composition, OP_JSON, .types = "object",
+          .text = "Instead: parts of the registry: {init, aiwg: {frameworks, providers}}."),
+    FIELD(struct loadout_apply_in, wait, OP_BOOL, .preset = "true", .example = "false",
+          .text = "Reply when it has ended. If false, reply at once; the build shows the progress."),
+};
+const struct op op_loadout_apply = {
+    .name = "loadout.apply", .group = "loadout",
+    .text = "Run the steps of a loadout in a sandbox that is there.\n"
+            "For virtual machines, whose files are no layers. The steps reach what the sandbox reaches, and nothing is kept for others.",
+    .method = "POST", .path = "/holt/v1/sandboxes/{id}/loadout", .verb = "loadout apply", .perm = PERM_IMAGE_WRITE,
+    IN(loadout_apply_fields, struct loadout_apply_in), BUILD_OUT, .status = 201, .body_max = 1 << 20,
+    .later = "The build has begun: 'wait' was false. Get the build.",
+};
 /* clang-format on */

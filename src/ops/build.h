@@ -31,7 +31,13 @@ struct loadout_ref_in { /* of resolve and build */
     bool fresh, wait;
 };
 
+struct loadout_apply_in {
+    struct str id, loadout;
+    json_t *manifest, *composition;
+    bool wait;
+};
+
 extern const char *const op_build_states[];
 extern const struct op op_build_list, op_build_get, op_build_log, op_build_cancel, op_image_build;
 extern const struct op op_loadout_list, op_loadout_get, op_loadout_resolve, op_loadout_build,
-    op_loadout_registry;
+    op_loadout_registry, op_loadout_apply;

@@ -137,6 +137,34 @@ const struct op op_task_run_artifact = {
     IN(task_run_artifact_fields, struct task_run_artifact_in), .reply = OP_REPLY_BYTES,
 };
 
+/* --- usage --- */
+
+static const struct op_field task_usage_reply[] = {
+    REPLY("user", OP_STR, "The user whose tasks these are: the label 'user', or the owner.", .example = "alice"),
+    REPLY("tasks", OP_INT, "How many tasks.", .example = "12"),
+    REPLY("completed", OP_INT, "How many of them completed.", .example = "10"),
+    REPLY("failed", OP_INT, "How many of them failed.", .example = "1"),
+    REPLY("cpu_ms", OP_INT, "CPU time of their commands.", .example = "5300"),
+    REPLY("wall_ms", OP_INT, "Time from leaving the queue to the end, or to now.", .example = "60000"),
+    REPLY("memory_mib_hours", OP_INT, "The memory limits of their manifests times that time, in MiB hours; tasks without a limit count as none.",
+          .example = "512"),
+    REPLY("input_tokens", OP_INT, "Tokens that their agents say they read.", .example = "120000"),
+    REPLY("output_tokens", OP_INT, "Tokens that their agents say they wrote.", .example = "8000"),
+    REPLY("cost_microusd", OP_INT, "What their agents say it cost, in millionths of a dollar; null: none says it.", .nullable = true, .example = "12500"),
+};
+static const struct op_field task_usage_fields[] = {
+    FIELD(struct task_usage_in, user, OP_STR, .max = 255, .example = "alice", .text = "Only of this user."),
+    FIELD(struct task_usage_in, since, OP_TIME, TIME_EXAMPLE, .text = "Only of tasks submitted since then."),
+};
+const struct op op_task_usage = {
+    .name = "task_run.usage", .group = "task",
+    .text = "Show what the tasks of each user have used.\n"
+            "Of the tasks that are kept (setting 'tasks_keep_ms') and that you may see. Tokens and cost are what agents report.",
+    .method = "GET", .path = "/holt/v1/usage", .verb = "usage", .perm = PERM_SANDBOX_READ, IN(task_usage_fields, struct task_usage_in),
+    .reply = OP_REPLY_LIST, OUT(task_usage_reply, "Usage"), .items = "users",
+    .columns = "user,tasks,completed,failed,cpu_ms,wall_ms,memory_mib_hours,input_tokens,output_tokens,cost_microusd",
+};
+
 /* --- schedules --- */
 
 #define SCHEDULE_EXAMPLE .example = "ts_01k4r8w2m9h5t7c3xqvd"

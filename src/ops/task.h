@@ -13,6 +13,10 @@ struct task_run_list_in {
     int64_t limit;
     struct str cursor;
 };
+struct task_usage_in {
+    struct str user;
+    int64_t since;
+};
 struct task_run_id_in {
     struct str id;
 };
@@ -38,5 +42,5 @@ struct task_schedule_list_in {
 
 extern const char *const op_task_states[];
 extern const struct op op_task_run_create, op_task_run_list, op_task_run_get, op_task_run_cancel,
-    op_task_run_retry, op_task_run_logs, op_task_run_artifacts, op_task_run_artifact;
+    op_task_run_retry, op_task_run_logs, op_task_run_artifacts, op_task_run_artifact, op_task_usage;
 extern const struct op op_task_schedule_create, op_task_schedule_list, op_task_schedule_remove;

@@ -125,6 +125,8 @@ MAY = {
     "GET /holt/v1/loadouts/{name}": "observer agent operator admin",
     "POST /holt/v1/loadouts/resolve": "observer agent operator admin",
     "POST /holt/v1/loadouts/build": "operator admin",
+    "GET /holt/v1/usage": "observer agent operator admin",
+    "POST /holt/v1/sandboxes/{id}/loadout": "operator admin",
     "GET /holt/v1/loadout-registry": "observer agent operator admin",
     "GET /holt/v1/templates": "observer agent operator admin",
     "POST /holt/v1/templates": "agent operator admin",

@@ -379,3 +379,113 @@ def test_the_form_of_agentic_sandbox(holtd):
     assert holtd.request("GET", "/api/v1/loadouts/none")[0] == 404
     assert {p["name"] for p in holtd.ok("GET", "/api/v1/loadout/registry")["presets"]} >= {"claude-only", "full-suite"}
     assert set(r["name"] for r in holtd.ok("GET", "/api/v1/loadouts?complexity=minimal")["loadouts"]) == {"basic", "claude-only", "codex-only", "copilot-only", "house"}
+
+
+def test_containers_are_made_with_a_loadout(holtd):
+    """By path, parts or profile; the first one is built, the next one is not."""
+    for i in holtd.ok("GET", f"{API}/images?all=true")["images"]:
+        if i["name"].startswith("loadout/house"):
+            holtd.ok("DELETE", f"{API}/images/{i['id']}")
+    for name, body in (("of-path", {"loadout": "profiles/house.yaml"}), ("of-name", {"loadout": "house", "image": "host"}), ("of-profile", {"profile": "house"})):
+        made = holtd.ok("POST", "/api/v1/containers", {"name": name, **body})
+        assert made["status"] == "running", made
+        assert holtd.ok("POST", f"{API}/sandboxes/{made['id']}/execs", {"command": ["hello"]})["stdout"] == "hello from a tool\n"
+        holtd.ok("DELETE", f"/api/v1/containers/{name}")
+    agent = holtd.ok("POST", "/api/v1/containers", {"name": "shown", "loadout": "profiles/house.yaml"})
+    assert holtd.ok("GET", "/api/v1/agents/shown")["loadout"] == "profiles/house.yaml" and agent["name"] == "shown"
+    holtd.ok("DELETE", "/api/v1/containers/shown")
+    for body, status in (({"loadout": "none"}, 404), ({"loadout": "/etc/passwd"}, 403), ({"loadout": "house", "profile": "basic"}, 400),
+                         ({"composition": {"init": "none"}}, 400)):
+        assert holtd.request("POST", "/api/v1/containers", {"name": "refused", **body})[0] == status, body
+    assert holtd.request("GET", "/api/v1/containers/refused")[0] == 404
+
+
+def test_image_names_stand_for_loadouts(tmp_path):
+    """Of agentic-sandbox, where no image has the name: its own file decides what that loadout is."""
+    own = tmp_path / "own"
+    for path, name in (("profiles/claude-only", "claude-only"), ("profiles/codex-only", "codex-only"), ("providers/opencode", "opencode"),
+                       ("profiles/automation-control", "automation-control")):
+        os.makedirs(own / os.path.dirname(path), exist_ok=True)
+        (own / f"{path}.yaml").write_text(json.dumps(declare(name, runcmd=[f"echo {name} > /which"])))
+    d = native(tmp_path, "--loadouts-dir", str(own))
+    try:
+        for image, name in (("claude", "claude-only"), ("codex", "codex-only"), ("opencode", "opencode"), ("automation-control", "automation-control")):
+            made = d.ok("POST", "/api/v1/containers", {"name": name, "image": f"agentic/{image}:latest"})
+            assert made["image"] == f"agentic/{image}:latest"
+            assert d.ok("POST", f"{API}/sandboxes/{made['id']}/execs", {"command": ["cat", "/which"]})["stdout"] == f"{name}\n"
+        assert {i["ref"] for i in d.ok("GET", "/api/v1/container-images")["images"]} == {f"agentic/{n}:latest" for n in ("claude", "codex", "opencode", "automation-control")}
+        assert d.request("POST", "/api/v1/containers", {"name": "x", "image": "agentic/other:latest"})[0] == 404
+        d.clear()
+    finally:
+        d.stop()
+
+
+def test_machines_name_one_of_loadout_profile_composition(holtd):
+    for body in ({"profile": "basic", "loadout": "x"}, {"loadout": "none"}, {"profile": "none"}, {"composition": {"init": "none"}}):
+        status, reply, _ = holtd.request("POST", "/api/v1/vms", {"name": "refused", **body})
+        assert (status, reply["error"]["code"]) == (400, "VALIDATION_ERROR"), reply
+
+
+# --- in a sandbox that is there ---
+
+def test_steps_run_in_a_sandbox_that_is_there(holtd, holt, tmp_path):
+    box = holtd.ok("POST", f"{API}/sandboxes", {"name": "there"})["id"]
+    b = holtd.ok("POST", f"{API}/sandboxes/there/loadout", {"loadout": "house"})
+    assert b["state"] == "ready" and marks(b) == ["done"] * 3 and b["image"] is None
+    assert holtd.ok("POST", f"{API}/sandboxes/{box}/execs", {"command": "cat /opt/order; /opt/tools/bin/hello"})["stdout"] == "first\nlast\nhello from a tool\n"
+    (tmp_path / "m.yaml").write_text(json.dumps(declare("bad", runcmd=["echo went wrong; exit 4", "touch /never"])))
+    assert "status 4: went wrong" in holt("loadout", "apply", "there", "-f", str(tmp_path / "m.yaml"), status=1).stderr
+    holt("exec", "there", "--", "test", "!", "-e", "/never")
+    status, slow, _ = holtd.request("POST", f"{API}/sandboxes/there/loadout", {"manifest": declare("slow", runcmd=["echo begun; sleep 1000"]), "wait": False})
+    assert status == 202
+    wait_for(lambda: "begun" in holtd.ok("GET", f"{API}/builds/{slow['id']}/log"))
+    holtd.ok("POST", f"{API}/builds/{slow['id']}/cancel")
+    wait_for(lambda: holtd.ok("GET", f"{API}/builds/{slow['id']}")["state"] == "cancelled")
+    assert holtd.ok("GET", f"{API}/sandboxes/{box}")["state"] == "running"  # it stays
+    holtd.ok("POST", f"{API}/sandboxes/{box}/stop")
+    assert holtd.request("POST", f"{API}/sandboxes/there/loadout", {"loadout": "house"})[0] == 409
+    holtd.ok("DELETE", f"{API}/sandboxes/{box}")
+
+
+# --- tasks ---
+
+def ended(holtd, task):
+    return wait_for(lambda: (t := holtd.ok("GET", f"{API}/task-runs/{task}"))["state"] in ("completed", "failed", "cancelled") and t, 60)
+
+
+def test_a_task_has_its_loadout(holtd):
+    def submit(name, line, **more):
+        m = {"version": "1", "kind": "Task", "metadata": {"name": name}, "agent": {"command": line}, "sandbox": more}
+        return holtd.ok("POST", f"{API}/task-runs", {"manifest": m})["id"]
+    for i in holtd.ok("GET", f"{API}/images?all=true")["images"]:
+        if i["name"].startswith("loadout/house"):
+            holtd.ok("DELETE", f"{API}/images/{i['id']}")
+    for name in ("builds it", "finds it"):
+        task = submit(name, "hello > ~/outbox/said", loadout="house")
+        done = ended(holtd, task)
+        assert done["state"] == "completed", json.dumps([done["error"], done["exit_code"], str(holtd.request("GET", f"{API}/task-runs/{task}/logs?follow=false")[1])])
+        assert holtd.ok("GET", f"{API}/task-runs/{task}/artifacts/said") in ("hello from a tool\n", b"hello from a tool\n")
+    bad = ended(holtd, submit("unknown", "true", loadout="none"))
+    assert bad["state"] == "failed" and "there is no loadout 'none'" in bad["error"]
+
+
+def test_a_task_that_waits_for_its_loadout_is_cancelled(tmp_path):
+    os.makedirs(tmp_path / "own")
+    (tmp_path / "own/slow.yaml").write_text(json.dumps(declare("slow", runcmd=["echo begun; sleep 1000"])))
+    (tmp_path / "own/broken.yaml").write_text(json.dumps(declare("broken", runcmd=["echo no; exit 9"])))
+    d = native(tmp_path, "--loadouts-dir", str(tmp_path / "own"))
+    try:
+        def submit(loadout):
+            m = {"version": "1", "kind": "Task", "metadata": {"name": "x"}, "agent": {"command": "true"}, "sandbox": {"loadout": loadout}}
+            return d.ok("POST", f"{API}/task-runs", {"manifest": m})["id"]
+        task = submit("slow")
+        wait_for(lambda: [b for b in d.ok("GET", f"{API}/builds")["builds"] if b["state"] == "running"])
+        d.ok("POST", f"{API}/task-runs/{task}/cancel")
+        assert ended(d, task)["state"] == "cancelled"
+        broken = ended(d, submit("broken"))
+        assert broken["state"] == "failed" and "status 9: no" in broken["error"], broken
+        for b in d.ok("GET", f"{API}/builds")["builds"]:
+            d.request("POST", f"{API}/builds/{b['id']}/cancel")
+        wait_for(lambda: not d.ok("GET", f"{API}/sandboxes")["sandboxes"])
+    finally:
+        d.stop()

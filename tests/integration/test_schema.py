@@ -53,6 +53,7 @@ NO_SUCCESS = {  # what no made-up request can have; the replies to wrong ones ar
     "targetCreate": "an address needs the key of its host: test_playbook.py",
     "playbookReorder": "it names each task once: test_playbook.py",
     **dict.fromkeys(["playbookApply", "playbookPublish", "rolloutGet", "rolloutCancel", "rolloutRollback"], "a playbook must have been applied: test_rollout.py"),
+    "loadoutApply": "its steps must work: test_loadout.py",
     "imageBuild": "its steps must work: test_loadout.py",
     "loadoutBuild": "its steps must work: test_loadout.py",
     "buildGet": "there must be one: test_loadout.py",

@@ -459,3 +459,18 @@ def test_the_command_line(holtd, repo, tmp_path):
     s = json.loads(holt("task", "schedules", "-o", "json"))["schedules"][-1]
     assert s["next_at"].endswith("T03:00:00.000Z")
     holt("task", "unschedule", s["id"])
+
+
+def test_usage_is_summed_for_each_user(holtd, repo):
+    m = manifest(repo, metadata={"labels": {"user": "usage-alice"}}, sandbox={"memory": "512M"})
+    tasks = [ended(holtd, submit(holtd, m)) for _ in range(2)]
+    bad = manifest(repo, prompt="fail", metadata={"labels": {"user": "usage-alice"}})
+    tasks.append(ended(holtd, submit(holtd, bad), "failed"))
+    rows = holtd.ok("GET", "/holt/v1/usage?user=usage-alice")["users"]
+    assert len(rows) == 1
+    u = rows[0]
+    assert (u["user"], u["tasks"], u["completed"], u["failed"]) == ("usage-alice", 3, 2, 1), u
+    assert u["input_tokens"] == sum(t["progress"]["input_tokens"] for t in tasks) > 0 and u["output_tokens"] == sum(t["progress"]["output_tokens"] for t in tasks)
+    assert u["cost_microusd"] == 25000 and 0 <= u["cpu_ms"] - sum(t["cpu_ms"] for t in tasks) <= 3 and u["wall_ms"] > 0
+    assert holtd.ok("GET", "/holt/v1/usage?since=2099-01-01T00:00:00Z")["users"] == []
+    assert {"usage-alice"} < {r["user"] for r in holtd.ok("GET", "/holt/v1/usage")["users"]} | {"x"}

@@ -144,7 +144,7 @@ static void reply_build(struct request *r, struct build *b, bool wait)
     }
     j = xzalloc(sizeof *j);
     request_wait(r, &j->waiter);
-    build_wait(b, build_ended, j);
+    (void)build_wait(b, build_ended, j);
 }
 
 static struct str image_defaults(void *arg, struct str image)
@@ -330,6 +330,26 @@ void loadout_build_run(struct request *r)
 
     if (plan_of(r, in, &resolved, &p, &e) < 0 ||
         loadout_build(r->api->c.loadouts, &p, in->runtime, in->fresh, &r->who, &b, &e) < 0)
+        request_fail(r, &e);
+    else
+        reply_build(r, b, in->wait);
+}
+
+void loadout_apply_run(struct request *r)
+{
+    const struct loadout_apply_in *in = r->in;
+    const struct loadout_ref_in ref = {
+        .loadout = in->loadout, .manifest = in->manifest, .composition = in->composition};
+    struct sandbox *s = request_sandbox(r, in->id);
+    AUTO(loadout_plan_done) struct loadout_plan p = {0};
+    AUTO(json_decref) json_t *resolved = NULL;
+    struct err e = {0};
+    struct build *b;
+
+    if (!s)
+        return;
+    if (plan_of(r, &ref, &resolved, &p, &e) < 0 ||
+        loadout_install(r->api->c.loadouts, &p, s, &r->who, &b, &e) < 0)
         request_fail(r, &e);
     else
         reply_build(r, b, in->wait);

@@ -19,7 +19,7 @@ const char *const build_state_names[BUILD_STATE_COUNT + 1] = {"waiting", "runnin
                                                               "failed",  "cancelled", NULL};
 const char *const build_mark_names[] = {"waiting", "running", "cached", "done", "failed", NULL};
 
-struct wait {
+struct build_wait {
     struct list link;
     build_cb done;
     void *arg;
@@ -87,7 +87,7 @@ static void tell_waits(struct build *b)
     struct list *node;
 
     while ((node = list_pop(&b->waits))) {
-        AUTO(mem_free) struct wait *w = LIST_ENTRY(node, struct wait, link);
+        AUTO(mem_free) struct build_wait *w = LIST_ENTRY(node, struct build_wait, link);
 
         w->done(w->arg, b, &b->err);
     }
@@ -294,6 +294,10 @@ static void step_ran(struct build *b, int exit_code, struct str output, const st
         build_end(b, &why);
         return;
     }
+    if (b->into) {
+        step_over(b, BUILD_STEP_DONE);
+        return;
+    }
     cache_name(b, name);
     build_commit(b, name, step_kept);
 }
@@ -355,12 +359,19 @@ static void next_step(struct build *b)
     if (build_stops(b))
         return;
     if (b->at == b->step_count) {
-        make_final(b);
+        if (b->into)
+            build_end(b, &(struct err){0});
+        else
+            make_final(b);
         return;
     }
     s = &b->steps[b->at].s;
     b->steps[b->at].mark = BUILD_STEP_RUNS;
     b->steps[b->at].began_ms = clock_mono_ms();
+    if (b->into) {
+        build_run(b, &(struct build_run){.script = s->script, .step = s, .done = step_ran});
+        return;
+    }
     if (s->probe.n > 0) {
         build_run(
             b, &(struct build_run){.script = s->probe, .step = s, .probing = true, .done = probed});
@@ -377,7 +388,7 @@ static void begin(struct build *b)
     struct err e = {0};
 
     b->state = BUILD_RUNNING;
-    if (take_base(b, &e) < 0)
+    if (!b->into && take_base(b, &e) < 0)
         build_end(b, &e);
     else
         next_step(b);
@@ -436,6 +447,7 @@ static struct build *build_new(struct builds *l, const struct build_spec *s,
     b->network = arena_str(&b->arena, s->network);
     b->context = arena_str(&b->arena, s->context);
     b->fresh = s->fresh;
+    b->into = s->into ? sandbox_ref(s->into) : NULL;
     b->step_count = s->step_count;
     b->steps = arena_zalloc(&b->arena, (s->step_count + 1) * sizeof *b->steps);
     for (size_t i = 0; i < s->step_count; i++)
@@ -454,8 +466,9 @@ static void build_free(struct build *b)
     list_unlink(&b->link);
     b->all->count--;
     while ((node = list_pop(&b->waits)))
-        mem_free(LIST_ENTRY(node, struct wait, link));
+        mem_free(LIST_ENTRY(node, struct build_wait, link));
     sandbox_unref(b->box);
+    sandbox_unref(b->into);
     buf_done(&b->log);
     arena_done(&b->arena);
     mem_free(b);
@@ -472,8 +485,8 @@ static struct build *same_build(struct builds *l, const struct build_spec *s,
     LIST_EACH (&l->list, node) {
         struct build *b = LIST_ENTRY(node, struct build, link);
 
-        if (!has_ended(b) && !b->cancel && !s->fresh && s->context.n == 0 && b->context.n == 0 &&
-            str_eq(b->name, s->name) && str_eq(b->from, s->from) &&
+        if (!has_ended(b) && !b->cancel && !s->fresh && !s->into && !b->into && s->context.n == 0 &&
+            b->context.n == 0 && str_eq(b->name, s->name) && str_eq(b->from, s->from) &&
             str_eq(b->runtime, s->runtime) && strcmp(b->by.tenant, by->tenant) == 0 &&
             strcmp(principal_owner(&b->by), principal_owner(by)) == 0)
             return b;
@@ -513,17 +526,30 @@ int build_start(struct builds *l, const struct build_spec *s, const struct princ
     return 0;
 }
 
-void build_wait(struct build *b, build_cb done, void *arg)
+struct build_wait *build_wait(struct build *b, build_cb done, void *arg)
 {
-    struct wait *w = xzalloc(sizeof *w);
+    struct build_wait *w = xzalloc(sizeof *w);
 
-    *w = (struct wait){.done = done, .arg = arg};
+    *w = (struct build_wait){.done = done, .arg = arg};
     list_push(&b->waits, &w->link);
+    return w;
+}
+
+void build_wait_cancel(struct build_wait *w)
+{
+    if (w)
+        list_unlink(&w->link);
+    mem_free(w);
 }
 
 static void box_destroyed(void *arg, struct sandbox *s, const struct err *e)
 {
     (void)arg, (void)s, (void)e; /* its command ends with it: the build goes on from there */
+}
+
+static void command_killed(void *arg, struct exec *x, const struct err *e)
+{
+    (void)arg, (void)x, (void)e; /* the build goes on from its end */
 }
 
 int build_cancel(struct build *b, struct err *e)
@@ -534,7 +560,9 @@ int build_cancel(struct build *b, struct err *e)
     b->cancel = true;
     if (b->state == BUILD_WAITING)
         build_end(b, &(struct err){0});
-    else if (b->box)
+    else if (b->into && b->x)
+        exec_cancel(b->x, command_killed, NULL);
+    else if (b->box && !b->into)
         sandbox_destroy(b->box, &b->by, box_destroyed, NULL);
     return 0;
 }
@@ -575,21 +603,21 @@ struct build *build_next(struct builds *l, const struct principal *by, struct st
 
 void build_info(const struct build *b, struct build_info *ret)
 {
-    *ret = (struct build_info){.id = b->id,
-                               .name = b->name,
-                               .what = b->what,
-                               .owner = str_of(principal_owner(&b->by)),
-                               .tenant = str_of(b->by.tenant),
-                               .from = b->from,
-                               .state = has_ended(b) || b->state == BUILD_WAITING ? b->state
-                                                                                  : BUILD_RUNNING,
-                               .image = b->state == BUILD_READY ? str_of(b->image) : STR(""),
-                               .failure = str_of(b->err.msg),
-                               .step_count = b->step_count,
-                               .at = b->at,
-                               .created_ms = b->created_ms,
-                               .ended_ms = b->ended_ms,
-                               .log = buf_str(&b->log)};
+    *ret = (struct build_info){
+        .id = b->id,
+        .name = b->name,
+        .what = b->what,
+        .owner = str_of(principal_owner(&b->by)),
+        .tenant = str_of(b->by.tenant),
+        .from = b->from,
+        .state = has_ended(b) || b->state == BUILD_WAITING ? b->state : BUILD_RUNNING,
+        .image = b->state == BUILD_READY && !b->into ? str_of(b->image) : STR(""),
+        .failure = str_of(b->err.msg),
+        .step_count = b->step_count,
+        .at = b->at,
+        .created_ms = b->created_ms,
+        .ended_ms = b->ended_ms,
+        .log = buf_str(&b->log)};
 }
 
 void build_step_info(const struct build *b, size_t i, struct build_step_info *ret)

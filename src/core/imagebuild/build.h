@@ -3,9 +3,12 @@
  * the source "cache" whose name is the hash of all that led to it.  A step whose image is there
  * already does not run.  At most `running` builds run; others wait.  Builds are in memory: those of
  * a killed holtd are gone, and begun again they find their steps in the cache.
+ * With `into` the steps run in a sandbox that is there, one after the other: for runtimes whose
+ * sandboxes have no layers.
  * Ownership: the registry's; a build is borrowed until the loop turns.  Thread: the loop's. */
 #pragma once
 
+#include "base/arena.h"
 #include "core/image/image.h"
 #include "core/sandbox/sandbox.h"
 
@@ -63,11 +66,12 @@ struct build_spec {  /* valid during the call */
     struct str runtime;
     const struct build_step *steps;
     size_t step_count;
-    struct str defaults; /* JSON: members that replace those of `from` */
-    struct str path;     /* directories, joined by ':', in front of the image's PATH; or empty */
-    struct str network;  /* of steps, as in sandbox_spec; empty: the hosts of the setting */
-    struct str context;  /* a volume of the caller's; empty: none */
-    bool fresh;          /* do not use the cache */
+    struct str defaults;  /* JSON: members that replace those of `from` */
+    struct str path;      /* directories, joined by ':', in front of the image's PATH; or empty */
+    struct str network;   /* of steps, as in sandbox_spec; empty: the hosts of the setting */
+    struct str context;   /* a volume of the caller's; empty: none */
+    bool fresh;           /* do not use the cache */
+    struct sandbox *into; /* run the steps in this one, and make no image; NULL: see above */
 };
 
 struct build_info {
@@ -86,12 +90,18 @@ struct build_step_info {
     int64_t took_ms;
 };
 
+/* What steps reach without a network of their own: the hosts of the setting, as a policy. */
+struct str builds_network(const struct builds *l, struct arena *a);
+
 typedef void (*build_cb)(void *arg, struct build *b, const struct err *e);
 /* -1 with *e, or 0 and *ret is listed.  One of the same image that is under way is that one. */
 CHECKED int build_start(struct builds *l, const struct build_spec *s, const struct principal *by,
                         struct build **ret, struct err *e);
-/* done when it has ended, in a later turn: e is why it failed. */
-void build_wait(struct build *b, build_cb done, void *arg);
+/* done when it has ended, in a later turn: e is why it failed.  The handle ends the wait before;
+ * takes NULL. */
+struct build_wait;
+struct build_wait *build_wait(struct build *b, build_cb done, void *arg);
+void build_wait_cancel(struct build_wait *w);
 CHECKED int build_cancel(struct build *b, struct err *e);
 struct build *build_find(struct builds *l, const struct principal *by, bool change, struct str id,
                          struct err *e);

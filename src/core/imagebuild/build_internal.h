@@ -32,7 +32,8 @@ struct build {
     int64_t created_ms, ended_ms;
     struct list waits;
 
-    struct sandbox *box;
+    struct sandbox *box, *into;
+    struct exec *x;    /* the command under way in `into` */
     char dir[ID_SIZE]; /* of the layer being made; "": none */
 };
 

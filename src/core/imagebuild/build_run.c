@@ -50,6 +50,7 @@ static void run_over(struct run *j)
     if (!j->ended || !j->read)
         return;
     b->busy = false;
+    b->x = NULL;
     if (!b->all->closed)
         j->r.done(b, j->exit_code, buf_str(&j->output), &j->err);
     run_free(j);
@@ -116,6 +117,7 @@ static void exec_begun(void *arg, struct exec *x, const struct err *e)
         return;
     }
     j->x = exec_ref(x);
+    j->b->x = x;
     (void)exec_wait(x, exec_over, j);
     (void)exec_read(x, EXEC_BOTH, 0, 0, true, &ops, j);
 }
@@ -170,15 +172,13 @@ static void box_made(void *arg, struct sandbox *s, const struct err *e)
 
 /* --- the sandbox --- */
 
-/* An allowlist of the setting's hosts; "none" without any. */
-static struct str network_of(struct build *b)
+/* An allowlist; "none" without any. */
+struct str builds_network(const struct builds *l, struct arena *a)
 {
-    const struct conf_list *hosts = b->all->c.hosts;
+    const struct conf_list *hosts = l->c.hosts;
     AUTO(buf_done) struct buf text = {0};
     struct jw w = {.to = &text};
 
-    if (b->network.n > 0)
-        return b->network;
     if (hosts->n == 0)
         return STR("none");
     if (hosts->n == 1 && strcmp(hosts->v[0], "*") == 0)
@@ -191,7 +191,12 @@ static struct str network_of(struct build *b)
         jw_c(&w, hosts->v[i]);
     jw_array_end(&w);
     jw_object_end(&w);
-    return arena_str(&b->arena, buf_str(&text));
+    return arena_str(a, buf_str(&text));
+}
+
+static struct str network_of(struct build *b)
+{
+    return b->network.n > 0 ? b->network : builds_network(b->all, &b->arena);
 }
 
 void build_run(struct build *b, const struct build_run *r)
@@ -204,6 +209,11 @@ void build_run(struct build *b, const struct build_run *r)
 
     *j = (struct run){.b = b, .r = *r, .exit_code = -1};
     b->busy = true;
+    if (b->into) {
+        b->box = sandbox_ref(b->into);
+        start_command(j);
+        return;
+    }
     sandbox_create(b->all->c.sandboxes,
                    &(struct sandbox_spec){.image = str_of(b->image),
                                           .runtime = b->runtime,
@@ -239,7 +249,7 @@ void build_drop_box(struct build *b, void (*then)(struct build *b))
     AUTO(sandbox_unref) struct sandbox *s = TAKE(b->box);
     struct drop *j;
 
-    if (!s) {
+    if (!s || b->into) {
         if (then)
             then(b);
         return;

@@ -392,3 +392,20 @@ int loadout_build(struct loadouts *l, const struct loadout_plan *p, struct str r
                                             .fresh = fresh},
                        by, ret, e);
 }
+
+int loadout_install(struct loadouts *l, const struct loadout_plan *p, struct sandbox *into,
+                    const struct principal *by, struct build **ret, struct err *e)
+{
+    AUTO(buf_done) struct buf what = {0};
+    struct sandbox_info i;
+
+    sandbox_info(into, &i);
+    buf_printf(&what, "loadout " STR_FMT " in %s", STR_ARG(p->name), i.id);
+    return build_start(l->builds,
+                       &(struct build_spec){.what = buf_str(&what),
+                                            .from = i.image,
+                                            .steps = p->steps,
+                                            .step_count = p->step_count,
+                                            .into = into},
+                       by, ret, e);
+}

@@ -79,6 +79,10 @@ CHECKED int loadout_build(struct loadouts *l, const struct loadout_plan *p, stru
                           bool fresh, const struct principal *by, struct build **ret,
                           struct err *e);
 
+/* Runs its steps in a sandbox that is there. */
+CHECKED int loadout_install(struct loadouts *l, const struct loadout_plan *p, struct sandbox *into,
+                            const struct principal *by, struct build **ret, struct err *e);
+
 /* merge (resolve.c): `over` wins; lists of texts are joined without repeats, in order. */
 void loadout_merge(json_t *to, const json_t *over);
 /* steps.c */

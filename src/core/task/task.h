@@ -61,6 +61,7 @@ struct tasks_config {
     struct volumes *volumes;
     struct share *share;
     struct space *space; /* asked before files are added; NULL: nothing is kept free */
+    struct loadouts *loadouts;
 };
 /* Reads the rows (blocking: at start-up only); tasks go on as the loop turns. */
 CHECKED int tasks_open(const struct tasks_config *c, struct tasks **ret, struct err *e);

@@ -9,6 +9,7 @@
 #include "core/columns.h"
 #include "core/exec/exec.h"
 #include "core/exec/tool.h"
+#include "core/loadout/loadout.h"
 #include "core/task/manifest.h"
 #include "core/task/share.h"
 #include "core/task/task.h"
@@ -58,6 +59,9 @@ struct task {
     struct sandbox *s;
     struct exec *x;
     struct exec_wait *wait;
+    struct build_wait *build; /* of the image of its loadout */
+    bool outfitted;           /* m.image is that image */
+    void (*outfit_then)(struct task *t);
     struct exec_reader *reader;
     struct collecting *collecting;
     bool reader_over, exec_over;
@@ -90,10 +94,12 @@ void task_tell(struct task *t); /* its watchers */
 struct task *task_free(struct task *t);
 
 /* --- the work of each state --- */
-void stage_begin(struct task *t);            /* task_stage.c */
-void place_begin(struct task *t);            /* task_place.c */
-struct sandbox *place_found(struct task *t); /* with a reference; NULL: it has none */
-struct sandbox *place_made(struct task *t);  /* made for it, also by an earlier holtd; or NULL */
+void stage_begin(struct task *t); /* task_stage.c */
+void place_begin(struct task *t); /* task_place.c */
+void outfit_stop(struct task *t);
+void outfit_begin(struct task *t, task_then then); /* task_outfit.c: then, once it has its image */
+struct sandbox *place_found(struct task *t);       /* with a reference; NULL: it has none */
+struct sandbox *place_made(struct task *t); /* made for it, also by an earlier holtd; or NULL */
 struct sandbox *place_clone_left(struct task *t); /* by a killed holtd; or NULL */
 void agent_begin(struct task *t);                 /* task_run.c */
 void agent_follow(struct task *t);

@@ -43,6 +43,7 @@ static bool fits(const struct task *t, const struct sandbox_info *i)
 
     return i->state == SANDBOX_RUNNING && str_eq_c(i->tenant, t->tenant) && !i->reconnecting &&
            !i->destroying && i->execs_live == 0 && has_label(i, TASK_LABEL, TASK_LABEL_ACCEPT) &&
+           t->m.loadout.n == 0 && /* what it has is not known */
            (t->m.image.n == 0 || str_eq(t->m.image, i->image)) &&
            (t->m.runtime.n == 0 || str_eq(t->m.runtime, i->runtime)) &&
            is_enough(has->memory_bytes, t->m.memory_bytes) &&
@@ -171,7 +172,7 @@ static void sandbox_made(void *arg, struct sandbox *s, const struct err *e)
         prepare(t);
 }
 
-static void place_new(struct task *t)
+static void place_outfitted(struct task *t)
 {
     struct principal by = task_principal(t);
     struct str inbox = str_of(arena_printf(&t->a, "/mnt/inbox/%s", t->id));
@@ -203,6 +204,14 @@ static void place_new(struct task *t)
                                           .secret_count = t->m.secret_count,
                                           .network = manifest_policy(&t->m, &t->a)},
                    &by, sandbox_made, t);
+}
+
+static void place_new(struct task *t)
+{
+    if (t->m.loadout.n > 0 && !t->outfitted)
+        outfit_begin(t, place_outfitted);
+    else
+        place_outfitted(t);
 }
 
 static void made_removed(void *arg, struct sandbox *s, const struct err *e)

@@ -170,15 +170,29 @@ static void run_started(void *arg, struct exec *x, const struct err *e)
     follow(t, x);
 }
 
+static void take_path(void *arg, struct str text)
+{
+    if (str_starts(text, STR("PATH=")))
+        buf_add_str(arg, str_skip(text, strlen("PATH=")));
+}
+
+/* The tools for all tasks in front of those of its image. */
+static struct str path_of(struct task *t)
+{
+    AUTO(buf_done) struct buf path = {0};
+
+    buf_add_c(&path, "/mnt/global/bin:");
+    exec_each_env(t->s, take_path, &path);
+    return arena_str(&t->a, buf_str(&path));
+}
+
 #define RUN_ENV 6
 static struct pair *run_env(struct task *t)
 {
     struct pair *to = arena_zalloc(&t->a, (RUN_ENV + t->m.env_count) * sizeof *to);
 
     to[0] = (struct pair){STR("TASK_ID"), str_of(t->id)};
-    to[1] = (struct pair){STR("PATH"),
-                          STR("/mnt/global/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:"
-                              "/sbin:/bin")};
+    to[1] = (struct pair){STR("PATH"), path_of(t)};
     to[2] = (struct pair){STR("INBOX"), STR("/mnt/inbox/current")};
     to[3] = (struct pair){STR("OUTBOX"), STR("/mnt/outbox")};
     to[4] = (struct pair){STR("TERM"), STR("xterm-256color")};
@@ -278,6 +292,10 @@ void task_stop(struct task *t)
     } else if (t->collecting) {
         collect_stop(t);
         (void)task_stops(t);
+    } else if (t->build) {
+        outfit_stop(t);
+        t->busy = false;
+        (void)task_stops(t);
     }
 }
 
@@ -285,6 +303,7 @@ void task_let_go(struct task *t)
 {
     if (t->tool)
         tool_cancel(TAKE(t->tool));
+    outfit_stop(t);
     exec_wait_cancel(TAKE(t->wait));
     exec_reader_end(TAKE(t->reader));
     if (t->collecting)

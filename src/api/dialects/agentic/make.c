@@ -1,6 +1,7 @@
 /* make: makes virtual machines and containers. */
 #include "api/dialects/agentic/agentic.h"
 
+#include "api/dialects/agentic/outfit.h"
 #include "base/mem.h"
 #include "conf/dialects/agentic/settings.h"
 #include "core/sandbox/volume.h"
@@ -100,6 +101,17 @@ static bool name_is_taken(struct request *r, struct str name)
     return sandbox_find_as(r->api->c.sandboxes, &r->who, STR(AGENTIC_DIALECT), name, &e) != NULL;
 }
 
+static void send_operation(struct request *r, const struct operation *op)
+{
+    struct jw w = request_json(r);
+
+    jw_object(&w);
+    jw_key(&w, "operation");
+    operation_write(&w, op);
+    jw_object_end(&w);
+    request_send_json(r, 202);
+}
+
 static void vm_read(struct request *r, const json_t *body)
 {
     struct str name = agentic_member(body, "name");
@@ -107,17 +119,27 @@ static void vm_read(struct request *r, const json_t *body)
         .name = name, .runtime = STR(AGENTIC_VM), .dialect = STR(AGENTIC_DIALECT)};
     struct pair labels[2] = {{STR("profile"), agentic_member(body, "profile")},
                              {STR("loadout"), agentic_member(body, "loadout")}};
+    AUTO(loadout_plan_done) struct loadout_plan plan = {0};
     const struct principal by = request_who(r);
-    struct operation *op;
-    struct jw w;
+    sandbox_cb made = operation_end;
+    struct outfit outfit;
+    bool outfitted = outfit_read(r, body, &outfit);
+    struct err e = {0};
+    void *arg;
 
     if (!agentic_name_is_valid(name)) {
         agentic_code(r, 400, "INVALID_VM_NAME",
                      "a name has 1 to %d characters of [a-z0-9-]: ^[a-z0-9-]+$", NAME_MAX_LEN);
         return;
     }
-    if (labels[0].value.n > 0 && labels[1].value.n > 0) {
-        agentic_code(r, 400, "VALIDATION_ERROR", "give 'profile' or 'loadout', not both");
+    if (outfit.given > 1) {
+        agentic_code(r, 400, "VALIDATION_ERROR",
+                     "give one of 'profile', 'loadout' and 'composition'");
+        return;
+    }
+    outfit.base = STR("");
+    if (outfitted && outfit_plan(r, &outfit, &plan, &e) < 0) {
+        agentic_code(r, 400, "VALIDATION_ERROR", "%s", e.msg);
         return;
     }
     if (!read_sizes(r, body, &spec.traits.limits))
@@ -131,14 +153,15 @@ static void vm_read(struct request *r, const json_t *body)
     spec.image = agentic_member(body, "image").n > 0
                      ? agentic_member(body, "image")
                      : str_of(agentic_settings(r->api->c.conf)->vm_image);
-    op = operation_begin(r, "vm_create", name);
-    w = request_json(r);
-    jw_object(&w);
-    jw_key(&w, "operation");
-    operation_write(&w, op);
-    jw_object_end(&w);
-    request_send_json(r, 202);
-    sandbox_create(r->api->c.sandboxes, &spec, &by, operation_end, op);
+    arg = operation_begin(r, "vm_create", name);
+    send_operation(r, arg);
+    if (outfitted) { /* its steps reach what it reaches */
+        spec.network = plan.network.n > 0 ? arena_str(xchg_arena(r->x), plan.network)
+                                          : builds_network(r->api->c.builds, xchg_arena(r->x));
+        spec.house_network = plan.network.n == 0;
+        made = outfit_install(r, &plan, arg, &arg);
+    }
+    sandbox_create(r->api->c.sandboxes, &spec, &by, made, arg);
 }
 
 void agentic_vm_create(struct request *r)
@@ -263,7 +286,8 @@ static void create_container(struct request *r, const struct sandbox_spec *spec,
     struct make_job *j = xzalloc(sizeof *j);
 
     j->by = request_who(r);
-    j->image = str_dup(spec->image);
+    j->image = str_dup(agentic_member(r->body, "image").n > 0 ? agentic_member(r->body, "image")
+                                                              : spec->image);
     j->cmd = arena_zalloc(&j->arena, (c->cmd_count + 1) * sizeof *j->cmd);
     for (; j->cmd_count < c->cmd_count; j->cmd_count++)
         j->cmd[j->cmd_count] = arena_str(&j->arena, c->cmd[j->cmd_count]);
@@ -271,19 +295,17 @@ static void create_container(struct request *r, const struct sandbox_spec *spec,
     sandbox_create(r->api->c.sandboxes, spec, &j->by, container_made, j);
 }
 
-static void container_read(struct request *r, const json_t *body)
+/* image: that of its loadout; empty: the body's. */
+static void make_container(struct request *r, struct str image)
 {
+    const json_t *body = r->body;
     struct container *c = arena_zalloc(xchg_arena(r->x), sizeof *c);
+    struct pair *label = arena_zalloc(xchg_arena(r->x), sizeof *label);
     struct sandbox_spec spec = {.name = agentic_member(body, "name"),
-                                .image = agentic_member(body, "image"),
+                                .image = image.n > 0 ? image : agentic_member(body, "image"),
                                 .network = agentic_member(body, "network"),
                                 .dialect = STR(AGENTIC_DIALECT)};
 
-    if (!agentic_name_is_valid(spec.name) || spec.image.n == 0) {
-        agentic_error(r, 400, "'name' (^[a-z0-9-]+$, at most %d characters) and 'image' are needed",
-                      NAME_MAX_LEN);
-        return;
-    }
     if (!read_env(json_object_get(body, "env"), c) || !read_cmd(json_object_get(body, "cmd"), c)) {
         agentic_error(r, 422, "'env' is a list of \"K=V\" or {key, value}, 'cmd' a list of texts");
         return;
@@ -302,7 +324,31 @@ static void container_read(struct request *r, const json_t *body)
     spec.env_count = c->env_count;
     spec.volumes = c->volumes;
     spec.volume_count = c->volume_count;
+    *label = (struct pair){STR("loadout"), agentic_member(body, "loadout")};
+    spec.labels = label;
+    spec.label_count = label->value.n > 0;
     create_container(r, &spec, c);
+}
+
+static void container_read(struct request *r, const json_t *body)
+{
+    struct str name = agentic_member(body, "name");
+    struct outfit outfit;
+    bool outfitted = outfit_read(r, body, &outfit);
+
+    if (!agentic_name_is_valid(name) || (agentic_member(body, "image").n == 0 && !outfitted)) {
+        agentic_error(r, 400, "'name' (^[a-z0-9-]+$, at most %d characters) and 'image' are needed",
+                      NAME_MAX_LEN);
+        return;
+    }
+    if (name_is_taken(r, name))
+        agentic_error(r, 409, "container name already in use: " STR_FMT, STR_ARG(name));
+    else if (outfit.given > 1)
+        agentic_error(r, 400, "give one of 'profile', 'loadout' and 'composition'");
+    else if (outfitted)
+        outfit_image(r, &outfit, make_container);
+    else
+        make_container(r, STR(""));
 }
 
 void agentic_container_create(struct request *r)
