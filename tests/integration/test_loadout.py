@@ -258,6 +258,34 @@ def test_an_image_that_a_tenant_made_is_no_build(holtd):
     holtd.ok("DELETE", f"{API}/sandboxes/{box}")
 
 
+def test_only_what_was_built_is_taken_from_the_cache(holtd):
+    """An image that somebody gave the name of a step, or of a loadout, is not."""
+    m = declare("squatted", runcmd=["echo true > /which"])
+    plan = holtd.ok("POST", f"{API}/loadouts/resolve", {"manifest": m})
+    body = io.BytesIO()
+    with tarfile.open(fileobj=body, mode="w") as t:
+        info = tarfile.TarInfo("which")
+        info.size = 6
+        t.addfile(info, io.BytesIO(b"false\n"))
+    status, reply, _ = holtd.request("POST", f"{API}/images/import?name={plan['image_name']}&format=tar", body.getvalue(), headers={"Content-Type": "application/x-tar"})
+    assert status < 300, reply
+    assert holtd.ok("POST", f"{API}/loadouts/resolve", {"manifest": m})["image"] is None
+    assert run(holtd, "cat /which", image=build(holtd, m)["image"]) == "true\n"
+
+
+def test_a_stop_in_the_middle_of_a_step_is_clean(tmp_path):
+    d = native(tmp_path)
+    _, b, _ = d.request("POST", f"{API}/loadouts/build", {"manifest": declare("slow", runcmd=["echo begun; sleep 1000"]), "wait": False})
+    wait_for(lambda: "begun" in d.ok("GET", f"{API}/builds/{b['id']}/log"))
+    assert d.stop() == 0, d.log()[-3000:]
+    d = native(tmp_path)
+    try:
+        assert d.ok("GET", f"{API}/builds")["builds"] == []
+        d.clear()
+    finally:
+        assert d.stop() == 0
+
+
 # --- use ---
 
 def test_sandboxes_take_a_loadout(holtd, holt):
@@ -348,6 +376,8 @@ def test_dockerfiles_that_are_refused(holt, holtd, context):
         (context / "Dockerfile").write_text(text)
         assert words in holt("image", "build", "-t", "bad:1", str(context), status=1).stderr
     assert not holtd.ok("GET", f"{API}/volumes")["volumes"]
+    status, reply, _ = holtd.request("POST", f"{API}/images/build", {"name": "No Name", "dockerfile": "FROM host\nRUN sleep 1000\n"})
+    assert status == 400 and "No Name" in reply["error"]["message"], reply
     status, reply, _ = holtd.request("POST", f"{API}/images/build", {"name": "x:1", "dockerfile": "FROM host\nCOPY a b\n"})
     assert status == 400 and "needs a context" in reply["error"]["message"]
 

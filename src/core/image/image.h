@@ -137,8 +137,9 @@ CHECKED int image_pull(struct images *l, const struct image_pull_spec *s,
 /* --- commit --- */
 
 #define IMAGE_SOURCE_CACHE                                                                         \
-    "cache" /* of a step of a build (core/imagebuild): lists leave it out                          \
-             */
+    "cache"                        /* of a step of a build (core/imagebuild): lists leave it out   \
+                                    */
+#define IMAGE_SOURCE_BUILD "build" /* of a whole build */
 struct image_commit_spec {
     struct str name;
     const char *source;        /* NULL: "commit" */
@@ -147,6 +148,7 @@ struct image_commit_spec {
     bool on_host;
     struct str defaults; /* JSON */
 };
+CHECKED int images_check_name(struct str name, struct err *e);
 CHECKED int image_from_layers(struct images *l, const struct image_commit_spec *s,
                               const struct principal *by, image_cb done, void *arg, struct err *e);
 

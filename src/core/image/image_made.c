@@ -131,6 +131,13 @@ static void commit_gone(struct image_job *j)
     mem_free(CONTAINER_OF(j, struct commit, j));
 }
 
+int images_check_name(struct str name, struct err *e)
+{
+    AUTO(mem_free) char *normal = NULL;
+
+    return image_normal_name(name, &normal, e);
+}
+
 int image_from_layers(struct images *l, const struct image_commit_spec *s,
                       const struct principal *by, image_cb done, void *arg, struct err *e)
 {

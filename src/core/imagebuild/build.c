@@ -224,7 +224,7 @@ static void make_final(struct build *b)
     b->busy = true;
     r = image_from_layers(b->all->c.images,
                           &(struct image_commit_spec){.name = b->name,
-                                                      .source = "build",
+                                                      .source = IMAGE_SOURCE_BUILD,
                                                       .layers = use.layers,
                                                       .layer_count = use.layer_count,
                                                       .on_host = use.on_host,
@@ -322,7 +322,8 @@ static void run_step(struct build *b)
     there = b->fresh ? NULL : image_find(b->all->c.images, &b->by, IMAGE_SEE, str_of(name), &e);
     if (there)
         image_info(there, &info);
-    if (there && info.state == IMAGE_READY && build_may_use(&b->by, &info)) {
+    if (there && info.state == IMAGE_READY && str_eq_c(info.source, IMAGE_SOURCE_CACHE) &&
+        build_may_use(&b->by, &info)) {
         (void)snprintf(b->image, sizeof b->image, "%s", info.id);
         step_over(b, BUILD_STEP_CACHED);
         return;
@@ -516,7 +517,7 @@ int build_start(struct builds *l, const struct build_spec *s, const struct princ
 {
     struct build *b;
 
-    if (check_room(l, s, e) < 0)
+    if (check_room(l, s, e) < 0 || (!s->into && images_check_name(s->name, e) < 0))
         return -1;
     b = same_build(l, s, by);
     if (!b)
@@ -547,11 +548,6 @@ static void box_destroyed(void *arg, struct sandbox *s, const struct err *e)
     (void)arg, (void)s, (void)e; /* its command ends with it: the build goes on from there */
 }
 
-static void command_killed(void *arg, struct exec *x, const struct err *e)
-{
-    (void)arg, (void)x, (void)e; /* the build goes on from its end */
-}
-
 int build_cancel(struct build *b, struct err *e)
 {
     if (has_ended(b))
@@ -560,9 +556,9 @@ int build_cancel(struct build *b, struct err *e)
     b->cancel = true;
     if (b->state == BUILD_WAITING)
         build_end(b, &(struct err){0});
-    else if (b->into && b->x)
-        exec_cancel(b->x, command_killed, NULL);
-    else if (b->box && !b->into)
+    else if (b->into)
+        build_kill(b);
+    else if (b->box)
         sandbox_destroy(b->box, &b->by, box_destroyed, NULL);
     return 0;
 }
@@ -651,6 +647,8 @@ static void timer_closed(uv_handle_t *h)
 void builds_close(struct builds *l)
 {
     l->closed = true;
+    LIST_EACH (&l->list, node)
+        build_let_go(LIST_ENTRY(node, struct build, link));
     uv_close((uv_handle_t *)l->soon, timer_closed);
 }
 

@@ -33,7 +33,7 @@ struct build {
     struct list waits;
 
     struct sandbox *box, *into;
-    struct exec *x;    /* the command under way in `into` */
+    struct run *run;   /* the script under way; NULL: none */
     char dir[ID_SIZE]; /* of the layer being made; "": none */
 };
 
@@ -54,6 +54,8 @@ struct build_run {
 };
 void build_run(struct build *b, const struct build_run *r);          /* build_run.c */
 void build_drop_box(struct build *b, void (*then)(struct build *b)); /* then: may be NULL */
+void build_kill(struct build *b);   /* its command, if one is under way */
+void build_let_go(struct build *b); /* holtd stops */
 /* Makes the files of b->box an image of this name. */
 void build_commit(struct build *b, const char *name,
                   void (*done)(struct build *b, const char *image, const struct err *e));

@@ -17,6 +17,8 @@ struct run {
     struct build *b;
     struct build_run r;
     struct exec *x;
+    struct exec_wait *wait;
+    struct exec_reader *reader;
     struct buf output;
     int exit_code;
     bool ended, read;
@@ -50,7 +52,7 @@ static void run_over(struct run *j)
     if (!j->ended || !j->read)
         return;
     b->busy = false;
-    b->x = NULL;
+    b->run = NULL;
     if (!b->all->closed)
         j->r.done(b, j->exit_code, buf_str(&j->output), &j->err);
     run_free(j);
@@ -86,6 +88,7 @@ static void on_read(void *arg, const struct err *e)
     struct run *j = arg;
 
     (void)e; /* what could not be read is missing in a log */
+    j->reader = NULL;
     j->read = true;
     run_over(j);
 }
@@ -95,6 +98,7 @@ static void exec_over(void *arg, struct exec *x, const struct err *e)
     struct run *j = arg;
     struct exec_info i;
 
+    j->wait = NULL;
     j->err = *e;
     j->ended = true;
     if (x) {
@@ -117,9 +121,8 @@ static void exec_begun(void *arg, struct exec *x, const struct err *e)
         return;
     }
     j->x = exec_ref(x);
-    j->b->x = x;
-    (void)exec_wait(x, exec_over, j);
-    (void)exec_read(x, EXEC_BOTH, 0, 0, true, &ops, j);
+    j->wait = exec_wait(x, exec_over, j);
+    j->reader = exec_read(x, EXEC_BOTH, 0, 0, true, &ops, j);
 }
 
 /* --- the command --- */
@@ -209,6 +212,7 @@ void build_run(struct build *b, const struct build_run *r)
 
     *j = (struct run){.b = b, .r = *r, .exit_code = -1};
     b->busy = true;
+    b->run = j;
     if (b->into) {
         b->box = sandbox_ref(b->into);
         start_command(j);
@@ -225,6 +229,30 @@ void build_run(struct build *b, const struct build_run *r)
                                           .network = r->probing ? STR("none") : network_of(b),
                                           .house_network = b->network.n == 0},
                    &b->by, box_made, j);
+}
+
+static void command_killed(void *arg, struct exec *x, const struct err *e)
+{
+    (void)arg, (void)x, (void)e; /* the build goes on from its end */
+}
+
+void build_kill(struct build *b)
+{
+    if (b->run && b->run->x)
+        exec_cancel(b->run->x, command_killed, NULL);
+}
+
+/* One that has not begun gets its callback, and is freed there. */
+void build_let_go(struct build *b)
+{
+    struct run *j = b->run;
+
+    if (!j || !j->x)
+        return;
+    b->run = NULL;
+    exec_wait_cancel(j->wait);
+    exec_reader_end(j->reader);
+    run_free(j);
 }
 
 /* --- its end --- */

@@ -372,7 +372,9 @@ struct image *loadout_image(const struct loadouts *l, const struct principal *by
     if (!image)
         return NULL;
     image_info(image, &i);
-    return i.state == IMAGE_READY && build_may_use(by, &i) ? image : NULL;
+    return i.state == IMAGE_READY && str_eq_c(i.source, IMAGE_SOURCE_BUILD) && build_may_use(by, &i)
+               ? image
+               : NULL;
 }
 
 int loadout_build(struct loadouts *l, const struct loadout_plan *p, struct str runtime, bool fresh,
