@@ -1,4 +1,4 @@
-#include "api/native/port_head.h"
+#include "api/share/port_head.h"
 
 #include "unit.h"
 

@@ -1,5 +1,5 @@
 /* port_head: rewrites the heads of proxied requests and replies. */
-#include "api/native/port_head.h"
+#include "api/share/port_head.h"
 
 #include "ops/port.h"
 
