@@ -27,6 +27,7 @@ struct api_config {
     struct templates *templates;
     struct builds *builds;
     struct loadouts *loadouts;
+    struct claims *claims;
     struct playbooks *playbooks;
     struct targets *targets;
     struct rollouts *rollouts;

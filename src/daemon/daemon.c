@@ -11,6 +11,7 @@
 #include "core/ask/ask.h"
 #include "core/blob.h"
 #include "core/change/change.h"
+#include "core/claim/claim.h"
 #include "core/exec/exec.h"
 #include "core/identity/tenant.h"
 #include "core/imagebuild/build.h"
@@ -81,6 +82,7 @@ struct daemon {
     struct templates *templates;
     struct builds *builds;
     struct loadouts *loadouts;
+    struct claims *claims;
     struct plans *plans;
     struct playbooks *playbooks;
     struct targets *targets;
@@ -795,6 +797,7 @@ static int open_server(struct daemon *d, struct err *e)
                                      .templates = d->templates,
                                      .builds = d->builds,
                                      .loadouts = d->loadouts,
+                                     .claims = d->claims,
                                      .plans = d->plans,
                                      .playbooks = d->playbooks,
                                      .targets = d->targets,
@@ -873,7 +876,8 @@ static int start(struct daemon *d, struct err *e)
                                             .state = d->conf->state},
                     &d->access, e) < 0 ||
         templates_open(d->store, d->sandboxes, &d->templates, e) < 0 ||
-        plans_open(d->store, &d->plans, e) < 0 || playbooks_open(d->store, &d->playbooks, e) < 0 ||
+        claims_open(d->store, &d->claims, e) < 0 || plans_open(d->store, &d->plans, e) < 0 ||
+        playbooks_open(d->store, &d->playbooks, e) < 0 ||
         targets_open(d->store, d->sandboxes, &d->targets, e) < 0 || open_rollouts(d, e) < 0 ||
         open_tasks(d, e) < 0 ||
         blobs_open(&(struct blobs_config){.loop = &d->loop,
@@ -956,6 +960,7 @@ static void finish(struct daemon *d)
     d->templates = templates_free(d->templates);
     d->loadouts = loadouts_free(d->loadouts);
     d->builds = builds_free(d->builds);
+    d->claims = claims_free(d->claims);
     d->plans = plans_free(d->plans);
     d->playbooks = playbooks_free(d->playbooks);
     d->targets = targets_free(d->targets);

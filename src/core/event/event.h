@@ -66,6 +66,8 @@ struct subscription *events_subscribe(struct events *l, const struct event_filte
                                       void (*failed)(void *arg, const struct err *e), void *arg);
 void subscription_resume(struct subscription *s);
 void subscription_end(struct subscription *s); /* no call after it; takes NULL */
+/* The seq up to which it has everything: each event was given to it, or did not match. */
+int64_t subscription_at(const struct subscription *s);
 
 /* Adds an audit row (class 2).  Floods are folded: rows of the same type, object and actor within
  * the fold window become one row with a count. */

@@ -153,6 +153,11 @@ void subscription_end(struct subscription *s)
     sub_unref(s);
 }
 
+int64_t subscription_at(const struct subscription *s)
+{
+    return s->at;
+}
+
 void subs_end_all(struct events *l)
 {
     LIST_EACH (&l->subs, node)

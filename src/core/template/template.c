@@ -223,6 +223,23 @@ void template_info(const struct template *t, struct template_info *ret)
         .pooled = sandboxes_makes_ahead(all_of(t)->sandboxes, str_of(t->runtime))};
 }
 
+/* --- its pool --- */
+
+int template_set_pool(struct template *t, int64_t pool, const struct named_call *c, struct err *e)
+{
+    const struct template_spec spec = {.pool = pool};
+    struct named_call counted;
+
+    if (check_maker(&spec, c->by, e) < 0)
+        return -1;
+    if (t->named.state != NAMED_READY)
+        return err_set(e, ERR_CONFLICT, 0, "template '%s' is being removed", t->named.name);
+    t->pool = pool;
+    counted = counted_call(all_of(t), c);
+    named_save(&t->named, "template.changed", &counted);
+    return 0;
+}
+
 /* --- remove: sandboxes that were made by it stay --- */
 
 int template_remove(struct template *t, const struct named_call *c, struct err *e)

@@ -34,9 +34,11 @@ CHECKED int templates_open(struct store *store, struct sandboxes *l, struct temp
 struct templates *templates_free(struct templates *l);
 
 struct template *template_of(struct named *n); /* of a create; NULL of NULL */
-/* Both: -1 with *e, and done is not called; or 0, and it is called later. */
+/* All: -1 with *e, and done is not called; or 0, and it is called later. */
 CHECKED int template_create(struct templates *l, const struct template_spec *spec,
                             const struct named_call *c, struct err *e);
+CHECKED int template_set_pool(struct template *t, int64_t pool, const struct named_call *c,
+                              struct err *e);
 CHECKED int template_remove(struct template *t, const struct named_call *c, struct err *e);
 
 /* Finds one that this caller may see, or change: by id, name, OWNER/NAME; names of this tenant
