@@ -280,7 +280,7 @@ void api_handle(struct xchg *x, void *arg)
     struct api *a = arg;
     struct request *r = arena_zalloc(xchg_arena(x), sizeof *r);
     const struct http_req *req = xchg_req(x);
-    const struct dialect *inside = dialect_of_role(xchg_listener(x)->role);
+    const struct dialect *inside = dialect_of_role(xchg_listener(x)->role), *by_header;
     struct cors cors;
     struct auth_view v;
     struct router_match match;
@@ -309,6 +309,12 @@ void api_handle(struct xchg *x, void *arg)
         return;
     if (grpc_is_call(x)) {
         api_grpc(r);
+        return;
+    }
+    by_header = dialect_that_takes(x);
+    if (by_header) {
+        r->route = dialect_instead(a, by_header);
+        request_admit(r);
         return;
     }
     found = router_find(a->router, req->method, req->path, x, xchg_arena(x), &match);

@@ -18,6 +18,7 @@ from archives import member, tar
 from daemon import BUILD, ROOT, native, wait_for
 
 API = "/holt/v1"
+CLAIMS = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/default/sandboxclaims"
 MARK = "mark-of-a"  # in names and contents of A's; whoever is not A never sees it
 NONE_OF_OURS = {403, 404, 405}
 # Routes that tell nothing of anybody, whoever asks; their replies are searched all the same.
@@ -110,6 +111,8 @@ class World:
         said = {"message": {"messageId": MARK, "role": "user", "parts": [{"text": MARK}]}}
         said = d.ok("POST", f"/agents/{box['id']}/v1/messages:send", said, token=a.token, headers={"A2A-Extensions": "https://agentic-sandbox.aiwg.io/extensions/runtime/v1"})["id"]
         wait_for(lambda: a("GET", f"/agents/{box['id']}/v1/tasks/{said}")["status"]["state"] == "completed")
+        a("POST", CLAIMS, {"metadata": {"name": f"claim-{MARK}", "labels": {"of": MARK}}, "spec": {"warmPoolRef": {"name": f"tpl-{MARK}"}}})
+        wait_for(lambda: [c for c in a("GET", f"{CLAIMS}/claim-{MARK}")["status"]["conditions"] if c["status"] == "True"])
         self.client = Sandbox(d.port, a.token)
         self.client.CreateSession(session_id=f"ses-{MARK}", tenant_id="ta")
         self.client.WriteFile(session_id=f"ses-{MARK}", path="/workspace/f", content=MARK.encode())
@@ -129,10 +132,11 @@ class World:
         plan = a("POST", "/v1/plan/create", {"name": f"plan-{MARK}", "steps": ["a"]})["plan_id"]
         owner = a.made["id"]
         named = lambda name: [name, f"{owner}/{name}", f"token/{owner}/{name}", f"ta/{name}"]
-        boxes = [box["id"], run["sandbox"] if "sandbox" in run else box["id"], *named(f"box-{MARK}"), sbx, f"ses-{MARK}"]
+        boxes = [box["id"], run["sandbox"] if "sandbox" in run else box["id"], *named(f"box-{MARK}"), f"claim-{MARK}", f"default/claim-{MARK}", sbx, f"ses-{MARK}"]
         self.refs = {
             "sandboxes": sorted(set(boxes)), "execs": [run["id"]], "sessions": [session["id"], f"term-{MARK}"], "volumes": [volume["id"], *named(f"vol-{MARK}")],
             "targets": [target["id"], *named(f"tgt-{MARK}")], "playbooks": [playbook["id"], *named(f"pb-{MARK}")], "rollouts": [rollout["id"]], "jobs": [rollout["id"]],
+            "sandboxclaims": [f"claim-{MARK}"], "sandboxtemplates": [template["id"], f"tpl-{MARK}"], "sandboxwarmpools": [template["id"], f"tpl-{MARK}"],
             "templates": [template["id"], *named(f"tpl-{MARK}")],
             "images": [image["id"], f"img-{MARK}", f"ta/img-{MARK}"], "secrets": [secret["id"], *named(f"sec-{MARK}")],
             "tokens": [owner], "agents": [agent], "reviewers": [agent], "projects": [project], "tasks": [str(task), work["id"], said], "artifacts": [f"{said}-stdout-0000"], "pushNotificationConfigs": ["pn_0"],
@@ -155,7 +159,7 @@ class World:
 
     def state(self):
         """All that A has, as A and an admin see it; without what passes."""
-        volatile = {"active_at", "last_used_at", "last_seen", "last_heartbeat", "heartbeat_at", "execs_live"}
+        volatile = {"resourceVersion", "active_at", "last_used_at", "last_seen", "last_heartbeat", "heartbeat_at", "execs_live"}
         strip = lambda x: ({k: strip(v) for k, v in x.items() if k not in volatile} if isinstance(x, dict)
                            else [strip(v) for v in x] if isinstance(x, list) else x)
         d, box = self.d, f"{API}/sandboxes/{self.box['id']}"
@@ -184,6 +188,9 @@ def world(tmp_path_factory):
         assert d.stop() == 0
 
 
+NOBODYS = {"group": "extensions.agents.x-k8s.io", "version": "v1beta1", "namespace": "default"}
+
+
 def fillings(world, path):
     """Each way of filling the path's braces in with what is A's: (path, the texts that were put in)."""
     done = [("", [])]
@@ -192,6 +199,8 @@ def fillings(world, path):
         hole = re.fullmatch(r"\{(\w+)(\.\.\.)?\}", part)
         if not hole:
             literal, choices = part, [(part, [])]
+        elif hole[1] in NOBODYS:
+            choices = [(NOBODYS[hole[1]], [])]
         elif hole[1] in ("path", "rest") or (hole[2] and literal == "files"):
             choices = [("f", [])]
         else:

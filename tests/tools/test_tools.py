@@ -542,10 +542,10 @@ def test_lint_reads_again_only_what_has_changed(tmp_path):
 
 def dialects(tmp_path, files):
     native = {"src/conf/settings.c": "agentbox-sandbox:latest\n", "src/core/policy/policy.h": "fluid-defaults\n",
-              "src/agent/a.c": "agentic_sandbox\n"}
+              "src/agent/a.c": "agentic_sandbox\n", "src/kube/exec.c": '"v5.channel.k8s.io"\n'}
     for path in ("src/net/s.c", "src/ops/traits.h", "src/core/sandbox/a.c", "src/driver/d.c", "src/wire/spawn.h", "src/virt/m.c", "src/spawn/a.c", "src/init/m.c"):
         native[path] = "bool hub; /* and a hub of streams */\n"
-    for name in ("agentbox", "agentic", "fluid", "hub", "sbx"):
+    for name in ("agentbox", "agentic", "fluid", "hub", "k8s", "sbx"):
         native[f"src/api/dialects/{name}/{name}.c"] = f"void {name}_run(void);\n"
     root = tree(tmp_path, {**native, **files})
     r = subprocess.run([sys.executable, f"{ROOT}/tools/check-dialects", str(root)], capture_output=True, text=True)

@@ -5,7 +5,7 @@
 
 struct dialect_slot {
     void *state;
-    struct route inside;
+    struct route inside, instead;
 };
 
 static size_t dialect_count(void)
@@ -41,6 +41,14 @@ const struct dialect *dialect_of_role(enum listener_role role)
 {
     for (size_t i = 0; dialect_table[i]; i++)
         if (dialect_table[i]->inside.handler && dialect_table[i]->inside_role == role)
+            return dialect_table[i];
+    return NULL;
+}
+
+const struct dialect *dialect_that_takes(const struct xchg *x)
+{
+    for (size_t i = 0; dialect_table[i]; i++)
+        if (dialect_table[i]->takes && dialect_table[i]->takes(x))
             return dialect_table[i];
     return NULL;
 }
@@ -101,6 +109,9 @@ void dialects_start(struct api *a)
         slot->inside = dialect_table[i]->inside;
         if (slot->inside.handler)
             slot->inside.index = router_reserve(a->router);
+        slot->instead = dialect_table[i]->instead;
+        if (slot->instead.handler)
+            slot->instead.index = router_reserve(a->router);
         if (dialect_table[i]->start)
             slot->state = dialect_table[i]->start(a);
     }
@@ -159,4 +170,9 @@ void *dialect_state(const struct api *a, const struct dialect *d)
 const struct route *dialect_inside(const struct api *a, const struct dialect *d)
 {
     return &slot_of(a, d)->inside;
+}
+
+const struct route *dialect_instead(const struct api *a, const struct dialect *d)
+{
+    return &slot_of(a, d)->instead;
 }

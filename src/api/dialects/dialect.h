@@ -26,6 +26,10 @@ struct dialect {
     void (*write_error)(struct buf *to, const struct err *e); /* for broken requests; NULL: … */
     int options_status;                                       /* of OPTIONS; 0: 204 */
 
+    /* Requests that it takes whatever their path, by a header; `instead` is their route. */
+    bool (*takes)(const struct xchg *x);
+    struct route instead;
+
     /* It gets all requests from inside a sandbox that arrive on this role of listener. */
     enum listener_role inside_role; /* LISTEN_API: none */
     struct route inside;            /* its handler is called without any check before it */
@@ -49,6 +53,8 @@ extern const struct dialect *const dialect_table[]; /* table.c; NULL at the end 
 /* dialect.c: over all rows.  states: as dialects_start made them, NULL before. */
 const struct dialect *dialect_of_path(struct str path); /* NULL: none owns it */
 const struct dialect *dialect_of_role(enum listener_role role);
+/* NULL: none; api_handle then looks for a route by the path. */
+const struct dialect *dialect_that_takes(const struct xchg *x);
 CHECKED int dialects_add_routes(struct api *a, struct err *e);
 CHECKED int dialects_probe(const struct config *c, struct err *e);
 void dialects_start(struct api *a);
@@ -61,5 +67,7 @@ void dialects_write_metrics(const struct api *a, struct jw *w);
 void *dialect_state(const struct api *a, const struct dialect *d);
 /* Its route `inside`, with an index of its own: for metrics and audit rows. */
 const struct route *dialect_inside(const struct api *a, const struct dialect *d);
+/* Its route `instead`, likewise. */
+const struct route *dialect_instead(const struct api *a, const struct dialect *d);
 bool dialects_want_address(const char *address);
 const char *dialects_session_name(void); /* of the row with names_sessions; NULL: none */
