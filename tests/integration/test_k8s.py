@@ -275,7 +275,7 @@ def test_claims_outlive_holtd(k):
     k.start()
     after = k.ready("stays")
     assert {**after["metadata"], "resourceVersion": ""} == {**before["metadata"], "resourceVersion": ""} and after["spec"] == before["spec"]
-    assert k.to("stays", "GET", "/download/mark")[1] == "1\n"
+    wait_for(lambda: k.to("stays", "GET", "/download/mark")[1] == "1\n")  # holtd connects to it again
     k.ready("ends", "ClaimExpired")
     k.remove("ends")
     k.remove("stays")
@@ -462,6 +462,11 @@ def test_two_tenants_never_see_each_others_claims(k):
     # an operator of the installation sees all, but the values of another's environment
     both = [c for c in k.call("GET", CLAIMS)[1]["items"] if c["metadata"]["name"] == "same"]
     assert [c["spec"].get("env") for c in both] == [[{"name": "S"}]]
+    applied = {"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "value-of-a", "other": "x"}}}
+    assert k.call("PATCH", f"{CLAIMS}/same", json.dumps(applied).encode(), token=a, headers={"Content-Type": "application/merge-patch+json"})[0] == 200
+    both = [c["metadata"].get("annotations") for c in k.call("GET", CLAIMS)[1]["items"] if c["metadata"]["name"] == "same"]
+    assert {"other": "x"} in both and "value-of-a" not in json.dumps(k.d.ok("GET", "/holt/v1/events?limit=1000&object=claim/"))
+    assert k.get("same", token=a)["metadata"]["annotations"] == applied["metadata"]["annotations"]
     assert k.get("same", token=a)["spec"]["env"] == [{"name": "S", "value": "of-a"}]
     assert k.call("DELETE", f"{EXT}/namespaces/default/sandboxclaims", token=a)[0] == 200
 

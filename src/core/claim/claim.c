@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/texts.h"
-#include "proto/json.h"
 
 struct claims {
     struct named_list list;
@@ -65,16 +64,26 @@ static void claim_done(struct named *n)
     mem_free(c->message);
 }
 
-/* The log is for more readers than a claim is: it names variables, without their values. */
-static void put_spec(struct jw *w, const char *text)
+void claim_hide(json_t *spec, json_t *meta)
 {
-    AUTO(json_decref) json_t *spec = json_loads(text, 0, NULL);
     json_t *v;
     size_t i;
 
     json_array_foreach(json_object_get(spec, "env"), i, v) json_object_del(v, "value");
+    json_object_del(json_object_get(meta, "annotations"), CLAIM_APPLIED);
+}
+
+/* The log is for more readers than a claim is: it names variables, without their values. */
+static void put_texts(struct jw *w, const struct claim *c)
+{
+    AUTO(json_decref) json_t *spec = json_loads(c->spec, 0, NULL);
+    AUTO(json_decref) json_t *meta = json_loads(c->meta, 0, NULL);
+
+    claim_hide(spec, meta);
     jw_key(w, "spec");
     jw_json(w, spec);
+    jw_key(w, "meta");
+    jw_json(w, meta);
 }
 
 static void claim_put(const struct named *n, struct jw *w)
@@ -83,9 +92,7 @@ static void claim_put(const struct named *n, struct jw *w)
 
     jw_kc(w, "space", c->space);
     jw_kc(w, "template", c->template);
-    put_spec(w, c->spec);
-    jw_key(w, "meta");
-    jw_raw(w, str_of(c->meta));
+    put_texts(w, c);
     jw_kc(w, "sandbox", c->sandbox);
     jw_kbool(w, "ready", c->ready);
     jw_kbool(w, "ended", c->ended);
@@ -239,6 +246,10 @@ static int check_free(const struct claims *l, const struct claim_spec *spec,
     if (l->list.count >= CLAIMS_MAX) {
         err_set(e, ERR_LIMIT, 0, "there are %zu claims already", l->list.count);
         return err_limit_fixed(e, CLAIMS_MAX, "delete some that have ended");
+    }
+    if (named_count_of(&l->list, principal_owner(by)) >= CLAIMS_OWNER_MAX) {
+        err_set(e, ERR_LIMIT, 0, "you have %d claims already", CLAIMS_OWNER_MAX);
+        return err_limit_fixed(e, CLAIMS_OWNER_MAX, "delete some that have ended");
     }
     for (size_t i = 0; i < l->list.count; i++) {
         struct claim *c = claim_of(l->list.sorted[i]);

@@ -8,11 +8,13 @@
 #pragma once
 
 #include "core/identity/named.h"
+#include "proto/json.h"
 
 #define CLAIMS_MAX 4096
 #define CLAIM_NAME_MAX 190 /* with its namespace it is an alias of its sandbox */
 #define CLAIM_SPACE_MAX 63
-#define CLAIM_TEXT_MAX (64 * 1024) /* of spec, and of meta */
+#define CLAIMS_OWNER_MAX 1024      /* of one owner */
+#define CLAIM_TEXT_MAX (16 * 1024) /* of spec, and of meta */
 
 struct claims;
 struct claim;
@@ -55,6 +57,10 @@ struct claim *claim_find(struct claims *l, const struct principal *by, enum owne
                          struct str space, struct str name, struct err *e);
 struct claim *claim_of_sandbox(struct claims *l, struct str sandbox); /* or NULL */
 void claim_info(const struct claim *c, struct claim_info *ret);
+/* Removes what only its owner may know: the values of variables, also in the copy of the whole
+ * claim that one client keeps in an annotation. */
+#define CLAIM_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
+void claim_hide(json_t *spec, json_t *meta);
 /* Its maker, for the work that goes on after the request. */
 struct principal claim_maker(const struct claim *c);
 

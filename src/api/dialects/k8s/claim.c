@@ -64,15 +64,6 @@ static json_t *read_json(struct str text)
     return o ? o : json_object();
 }
 
-/* The values of its environment are for its owner. */
-static void hide_env(json_t *spec)
-{
-    json_t *v;
-    size_t i;
-
-    json_array_foreach(json_object_get(spec, "env"), i, v) json_object_del(v, "value");
-}
-
 static bool is_owner(const struct principal *by, struct str owner)
 {
     return str_eq_c(owner, principal_owner(by));
@@ -98,7 +89,7 @@ static json_t *claim_object(struct api *a, const struct principal *by, const str
                       .moved_ms = i.moved_ms,
                       .generation = i.generation};
     if (!is_owner(by, i.owner))
-        hide_env(v.spec);
+        claim_hide(v.spec, v.meta);
     return object_of(a, &v);
 }
 
@@ -251,14 +242,24 @@ static void refuse_spec(struct request *r, struct str name, const char *wrong)
     k8s_invalid(r, &k8s_claims, name, field, colon + 2);
 }
 
-static char *meta_text(const json_t *object)
+/* old: what its owner alone sees stays when another changes the rest; or empty. */
+static char *meta_text(const json_t *object, struct str old)
 {
     const json_t *meta = k8s_meta(object);
-    json_t *kept = json_object();
+    AUTO(json_decref) json_t *before = read_json(old);
+    json_t *applied = json_object_get(json_object_get(before, "annotations"), CLAIM_APPLIED);
+    json_t *kept = json_object(),
+           *annotations = json_deep_copy(json_object_get(meta, "annotations"));
     char *text;
 
+    if (applied && !json_is_object(annotations)) {
+        json_decref(annotations);
+        annotations = json_object();
+    }
+    if (applied && !json_object_get(annotations, CLAIM_APPLIED))
+        json_object_set(annotations, CLAIM_APPLIED, applied);
     json_object_set(kept, "labels", json_object_get(meta, "labels"));
-    json_object_set(kept, "annotations", json_object_get(meta, "annotations"));
+    json_object_set_new(kept, "annotations", annotations);
     text = json_dumps(kept, JSON_COMPACT);
     json_decref(kept);
     return text;
@@ -328,7 +329,7 @@ static void claim_make(struct request *r, struct str space, struct str name, boo
         return;
     }
     text = json_dumps(json_object_get(r->body, "spec"), JSON_COMPACT);
-    meta = meta_text(r->body);
+    meta = meta_text(r->body, STR(""));
     spec.spec = str_of(text);
     spec.meta = str_of(meta);
     begin(r, NULL, &spec, false);
@@ -396,7 +397,7 @@ static void claim_alter(struct request *r, const json_t *now, json_t *wanted, bo
     claim_info(c, &i);
     text = is_owner(&r->who, i.owner) ? json_dumps(json_object_get(wanted, "spec"), JSON_COMPACT)
                                       : NULL;
-    meta = meta_text(wanted);
+    meta = meta_text(wanted, text ? STR("") : i.meta);
     if (!text) { /* without the values that this caller does not see */
         AUTO(json_decref) json_t *own = read_json(i.spec);
 

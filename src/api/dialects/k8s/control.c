@@ -133,10 +133,25 @@ static void follow(struct k8s *k, struct claim *c)
     claim_report(c, &s);
 }
 
+/* A new template may be what claims wait for. */
+static void try_again(struct k8s *k)
+{
+    size_t at = 0;
+    struct str key;
+    void *w;
+
+    while (map_next(&k->works, &at, &key, &w)) {
+        ((struct work *)w)->again_ms = 0;
+        ((struct work *)w)->tries = 0;
+    }
+}
+
 void k8s_claim_event(struct k8s *k, const struct event *ev)
 {
     struct claim *c;
 
+    if (str_eq_c(ev->type, "template.created"))
+        try_again(k);
     if (k->ending || !str_starts(ev->object, STR("sandbox/")))
         return;
     c = claim_of_sandbox(k->api->c.claims, str_skip(ev->object, strlen("sandbox/")));
@@ -159,14 +174,18 @@ static void making_free(struct making *m)
     mem_free(m);
 }
 
+static void back_off(struct work *w)
+{
+    w->again_ms = clock_mono_ms() + i64_min(RETRY_MAX_MS, RETRY_MS << w->tries);
+    w->tries += w->tries < 8;
+}
+
 static void report_failure(struct work *w, struct claim *c, const struct err *e)
 {
     bool hopeless = e->code == ERR_INVALID || e->code == ERR_NOT_FOUND ||
                     e->code == ERR_FORBIDDEN || e->code == ERR_UNSUPPORTED;
 
-    w->tries++;
-    w->again_ms =
-        clock_mono_ms() + i64_min(RETRY_MAX_MS, RETRY_MS << (w->tries < 8 ? w->tries : 8));
+    back_off(w);
     claim_report(c,
                  &(struct claim_state){.ended = hopeless,
                                        .reason = hopeless ? STR("InvalidConfiguration")
@@ -195,6 +214,7 @@ static void sandbox_made(void *arg, struct sandbox *s, const struct err *e)
 {
     struct making *m = arg;
     struct work *w = m->w;
+    struct claim_info i;
     struct claim *c;
 
     making_free(m);
@@ -202,11 +222,13 @@ static void sandbox_made(void *arg, struct sandbox *s, const struct err *e)
     if (w->k->ending)
         return;
     c = claim_get(w->k->api->c.claims, str_of(w->id));
-    if (c && e->code != ERR_NONE)
+    if (c)
+        claim_info(c, &i);
+    if (c && e->code != ERR_NONE && !i.state.ended)
         report_failure(w, c, e);
-    else if (c)
+    else if (c && s && !i.state.ended)
         report_made(c, s);
-    else if (s)
+    else if (s) /* it has expired, or is gone */
         sandbox_destroy(s, &principal_system, ignored, NULL);
     if (w->leaving)
         remove_step(w);
@@ -263,6 +285,7 @@ void k8s_claim_begin(struct k8s *k, struct claim *c)
             report_made(c, old);
         else
             claim_report(c, &why);
+        back_off(w);
         making_free(m);
         return;
     }
