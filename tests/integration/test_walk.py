@@ -98,7 +98,7 @@ class World:
         rollout = a("POST", f"{API}/playbooks/{playbook['id']}/apply", {"to": target["id"], "note": MARK})
         a("POST", f"{API}/rollouts/{rollout['id']}/cancel", {})
         image = a("POST", f"{API}/images/import?name=img-{MARK}&format=tar", tar(member("f", MARK.encode())))
-        certificate = a("POST", f"{API}/access/certificates", {"public_key": PUBLIC_KEY, "principals": [MARK]})
+        certificate = a("POST", f"{API}/access/certificates", {"public_key": PUBLIC_KEY, "sandbox": box["id"]})
         secret = a("POST", f"{API}/secrets", {"name": f"sec-{MARK}", "value": f"v-{MARK}", "hosts": ["a.example"]})
         a("POST", f"{API}/remote-secrets", {"agent": f"rem-{MARK}"})
         manifest = {"version": "1", "kind": "Task", "metadata": {"name": f"work-{MARK}"}, "repository": {"url": "http://127.0.0.1:1/r.git", "branch": "main"},
@@ -135,7 +135,7 @@ class World:
         boxes = [box["id"], run["sandbox"] if "sandbox" in run else box["id"], *named(f"box-{MARK}"), f"claim-{MARK}", f"default/claim-{MARK}", sbx, f"ses-{MARK}"]
         self.refs = {
             "sandboxes": sorted(set(boxes)), "execs": [run["id"]], "sessions": [session["id"], f"term-{MARK}"], "volumes": [volume["id"], *named(f"vol-{MARK}")],
-            "targets": [target["id"], *named(f"tgt-{MARK}")], "playbooks": [playbook["id"], *named(f"pb-{MARK}")], "rollouts": [rollout["id"]], "jobs": [rollout["id"]],
+            "targets": [target["id"], *named(f"tgt-{MARK}")], "playbooks": [playbook["id"], *named(f"pb-{MARK}")], "rollouts": [rollout["id"]], "jobs": [rollout["id"]], "generate": ["ansible", "puppet"],
             "sandboxclaims": [f"claim-{MARK}"], "sandboxtemplates": [template["id"], f"tpl-{MARK}"], "sandboxwarmpools": [template["id"], f"tpl-{MARK}"],
             "templates": [template["id"], *named(f"tpl-{MARK}")],
             "images": [image["id"], f"img-{MARK}", f"ta/img-{MARK}"], "secrets": [secret["id"], *named(f"sec-{MARK}")],
@@ -144,6 +144,7 @@ class World:
             "operations": ["op_0"], "hitl": [proposal], "vms": sorted(set(boxes)), "containers": sorted(set(boxes)), "ports": ["1"], "t": ["0" * 64], "tenant": ["ta"], "policies": ["fluid-defaults"],
             "snapshots": [snapshot["id"], f"box-{MARK}@snap-{MARK}"], "forks": sorted(set(boxes)), "remote-secrets": [f"rem-{MARK}"], "task-runs": [work["id"]], "task-schedules": [schedule["id"]], "builds": [build["id"]], "loadouts": ["basic"], "inbox": sorted(set(boxes)), "outbox": sorted(set(boxes)),
         }
+        self.snapshot = snapshot["id"]
         self.box, self.volume, self.image, self.secret, self.project, self.task = box, volume, image, secret, project, task
         self.marks = [MARK, box["id"], run["id"], volume["id"], image["id"], secret["id"], certificate["id"], snapshot["id"], work["id"], said, build["id"], schedule["id"], target["id"], playbook["id"], rollout["id"], owner]
 
@@ -240,7 +241,7 @@ VALID = {"fluid.start": {}, "fluid.stop": {}, "fluid.run": {"command": "true"}, 
          "fluid.tmux_session_create": {"name": "b", "command": "true"}, "fluid.tmux_pane_create": {"command": "true"}, "fluid.tmux_read": {"pane_id": "no-such"},
          "fluid.tmux_switch": {"pane_id": "no-such"}, "fluid.tmux_send": {"pane_id": "no-such", "key": "Enter"}, "fluid.terminal_create": {"sandbox_id": "no-such"},
          "fluid.command": {"command": "ls"}, "fluid.file_copy": {"source": "/etc/hostname", "destination": "/tmp/h"}, "fluid.audit_query": {},
-         "fluid.publish": {"job_id": "no-such"}, "fluid.job_create": {"vm_name": "no-such", "playbook": "no-such"}, "fluid.book_create": {"name": "b"}, "fluid.book_task_add": {"name": "b", "module": "ping"},
+         "fluid.publish": {"job_id": "no-such"}, "fluid.diff": {"from_snapshot": "a", "to_snapshot": "b"}, "fluid.job_create": {"vm_name": "no-such", "playbook": "no-such"}, "fluid.book_create": {"name": "b"}, "fluid.book_task_add": {"name": "b", "module": "ping"},
          "fluid.book_task_change": {"name": "b"}, "fluid.book_reorder": {"task_ids": ["no-such"]},
          "fluid.plan_create": {"steps": ["b"]}, "fluid.plan_update": {"plan_id": "no-such", "status": "active"}, "fluid.plan_advance": {}, "fluid.plan_abort": {},
          **{f"fluid.file_{what}": {"path": "/tmp/f", "content": "b", "old_text": "b"} for what in ("read", "write", "edit", "delete", "list", "exists", "hash")}}
@@ -405,7 +406,8 @@ def test_the_walk_would_see_it(world):
                                                                         "task_run.artifact"):  # its task failed before it made any
             continue
         _, query, _ = schema_of(route)
-        ask = "&".join(f"{p['name']}={'/tmp/f' if p['name'] == 'path' else example(p['schema'])}" for p in query)
+        own = {"path": "/tmp/f", "to": world.snapshot, "from": world.snapshot}
+        ask = "&".join(f"{p['name']}={own.get(p['name']) or example(p['schema'])}" for p in query)
         path, refs = fillings(world, route["path"])[0]
         status, text = send(world, world.a, "GET", path + (f"?{ask}" if ask else ""), None)
         assert status == 200, (route, path, status, text[:200])
