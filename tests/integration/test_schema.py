@@ -53,6 +53,8 @@ NO_SUCCESS = {  # what no made-up request can have; the replies to wrong ones ar
     "targetCreate": "an address needs the key of its host: test_playbook.py",
     "playbookReorder": "it names each task once: test_playbook.py",
     **dict.fromkeys(["playbookApply", "playbookPublish", "rolloutGet", "rolloutCancel", "rolloutRollback"], "a playbook must have been applied: test_rollout.py"),
+    **dict.fromkeys(["changeDiff", "changeExport", "forkApply"], "both states must be there: test_change.py"),
+    "playbookGenerate": "both states must be there: test_generate.py",
     "loadoutApply": "its steps must work: test_loadout.py",
     "imageBuild": "its steps must work: test_loadout.py",
     "loadoutBuild": "its steps must work: test_loadout.py",

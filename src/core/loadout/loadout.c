@@ -86,6 +86,12 @@ static bool is_yaml(const char *name)
            (str_ends(str_of(name), STR(".yaml")) || str_ends(str_of(name), STR(".yml")));
 }
 
+static int too_many_files(const struct loadouts *l, struct err *e)
+{
+    err_set(e, ERR_LIMIT, 0, "'%s' has more than %d loadouts", l->c.dir, FILES_MAX);
+    return err_limit_fixed(e, FILES_MAX, "move some of them elsewhere");
+}
+
 static int read_dir(struct loadouts *l, const char *below, struct err *e)
 {
     AUTO(mem_free)
@@ -107,7 +113,7 @@ static int read_dir(struct loadouts *l, const char *below, struct err *e)
         if (got < 0)
             r = err_set(e, err_code_from_errno(-got), -got, "read '%s'", file);
         else if (got == 0 && l->count >= FILES_MAX)
-            r = err_set(e, ERR_LIMIT, 0, "'%s' has more than %d loadouts", l->c.dir, FILES_MAX);
+            r = too_many_files(l, e);
         else if (got == 0)
             r = take_file(l, path, buf_str(&text), e);
     }

@@ -172,9 +172,11 @@ static int resolve_parent(struct resolving *r, const struct chain *outer, const 
 
     if (!json_is_string(ref))
         return err_set(e, ERR_INVALID, 0, "'extends' is a list of paths");
-    if (c.depth > DEPTH_MAX || ++r->files > FILES_MAX)
-        return err_set(e, ERR_LIMIT, 0, "a loadout extends at most %d others, %d deep", FILES_MAX,
-                       DEPTH_MAX);
+    if (c.depth > DEPTH_MAX || ++r->files > FILES_MAX) {
+        err_set(e, ERR_LIMIT, 0, "a loadout extends at most %d others, %d deep", FILES_MAX,
+                DEPTH_MAX);
+        return err_limit_fixed(e, FILES_MAX, "put several of them into one file");
+    }
     if (loadout_find(r->l, str_of(json_string_value(ref)), &i, e) < 0)
         return -1;
     if (is_in(outer, i.path))

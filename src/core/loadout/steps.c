@@ -141,8 +141,10 @@ static int add_step(struct loadout_plan *p, const char *name, const struct buf *
 {
     AUTO(buf_done) struct buf all = {0};
 
-    if (p->step_count == BUILD_STEPS_MAX)
-        return err_set(e, ERR_LIMIT, 0, "a loadout has at most %d steps", BUILD_STEPS_MAX);
+    if (p->step_count == BUILD_STEPS_MAX) {
+        err_set(e, ERR_LIMIT, 0, "a loadout has at most %d steps", BUILD_STEPS_MAX);
+        return err_limit_fixed(e, BUILD_STEPS_MAX, "join lines of 'runcmd' with &&");
+    }
     buf_add_c(&all, preamble);
     buf_add_str(&all, buf_str(script));
     p->steps[p->step_count++] = (struct build_step){

@@ -114,8 +114,10 @@ int64_t rollout_output(const struct rollout *ro, enum rollout_phase phase, int64
         return 0;
     if (fd < 0)
         return err_set(e, ERR_INTERNAL, errno, "open the output of rollout '%s'", ro->named.id);
-    if (buf_reserve(to, max, &at) < 0)
-        return err_set(e, ERR_LIMIT, 0, "there is no memory for the output");
+    if (buf_reserve(to, max, &at) < 0) {
+        err_set(e, ERR_LIMIT, ENOMEM, "there is no memory for the output");
+        return err_hint(e, "try again when holtd has less to do");
+    }
     do
         n = pread(fd, at, max, offset);
     while (n < 0 && errno == EINTR);

@@ -38,7 +38,8 @@ static bool was_run(struct rollout *ro, const struct tool_result *r, const struc
     } else if (why.code == ERR_NONE && r->timed_out) {
         err_set(&why, ERR_TIMEOUT, 0, "it took too long, and was ended");
     } else if (why.code == ERR_NONE && r->oom) {
-        err_set(&why, ERR_LIMIT, 0, "ansible-playbook needs too much memory");
+        err_set(&why, ERR_LIMIT, ENOMEM, "ansible-playbook needs too much memory");
+        err_hint(&why, "make several playbooks of it");
     }
     if (why.code == ERR_NONE)
         return true;

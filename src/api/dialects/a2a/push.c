@@ -362,6 +362,7 @@ bool a2a_push_check(struct a2a_call *c, const json_t *config)
     }
     if (a2a_of(c->r->api)->push_count >= ALL_MAX) {
         (void)err_set(&e, ERR_LIMIT, 0, "there are %d push configurations already", ALL_MAX);
+        (void)err_limit_fixed(&e, ALL_MAX, "remove those that are not needed any more");
         a2a_err(c, &e);
         return false;
     }

@@ -266,6 +266,7 @@ void k8s_watch(struct request *r, const struct k8s_kind *kind, const struct k8s_
     list_init(&w->link);
     if (count_watches(k8s_of(r->api)) >= WATCHES_MAX) {
         err_set(&e, ERR_LIMIT, 0, "there are %d watches already", WATCHES_MAX);
+        err_limit_fixed(&e, WATCHES_MAX, "end one of them");
         k8s_refuse(r, &e);
     } else if (q->version.n > 0 && (str_parse_i64(q->version, &version) < 0 || version < 0)) {
         k8s_error(r, 400, NULL, STR(""), "resourceVersion: Invalid value: \"" STR_FMT "\"",

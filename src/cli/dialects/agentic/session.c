@@ -255,7 +255,10 @@ int ctl_session_record(struct ctl *x, const struct ctl_call *k, struct err *e)
                 &none, e);
     if (!out)
         fd_close(fd);
-    return r > 0 ? err_set(e, ERR_FULL, 0, "write '%.200s'", path) : r;
+    if (r <= 0)
+        return r;
+    err_set(e, ERR_FULL, ENOSPC, "write '%.200s'", path);
+    return err_hint(e, "free some space there, or name another file");
 }
 
 static int post_session(struct ctl *x, const char *target, json_t *body, struct err *e)
