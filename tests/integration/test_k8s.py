@@ -244,6 +244,8 @@ def test_a_claim_waits_for_its_pool(k):
 def test_expired_claims_say_so_or_go(k):
     k.claim("kept", lifecycle={"shutdownTime": soon(1)})
     k.claim("gone", lifecycle={"shutdownTime": soon(1), "shutdownPolicy": "Delete"})
+    k.claim("never-made", pool="none", lifecycle={"shutdownTime": soon(1)})
+    k.ready("never-made", "ClaimExpired")
     k.claim("kept-then-gone", lifecycle={"shutdownTime": soon(1), "ttlSecondsAfterFinished": 0})
     assert condition(k.ready("kept", "ClaimExpired"))["status"] == "False"
     wait_for(lambda: k.get("gone") is None and k.get("kept-then-gone") is None)
@@ -347,7 +349,7 @@ def test_deletes_check_who_is_meant(k):
     k.claim("d2", meta={"labels": {"of": "d"}})
     k.claim("d3")
     status, reply = k.call("DELETE", f"{CLAIMS}/d1", {"preconditions": {"uid": "other"}})
-    assert (status, reply["reason"]) == (409, "Conflict")
+    assert (status, reply["reason"]) == (409, "Conflict") and k.ready("d1")
     reply = k.call("DELETE", f"{CLAIMS}/d1", {"preconditions": {"uid": o["metadata"]["uid"]}})[1]
     assert reply["status"] == "Success" and reply["details"]["uid"] == o["metadata"]["uid"]
     assert k.call("DELETE", f"{CLAIMS}/d1")[0] == 404
