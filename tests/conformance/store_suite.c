@@ -581,10 +581,14 @@ static void later_writes_go_with_the_next(void **state)
     uint64_t began;
 
     (void)state;
+    uv_update_time(&loop);
+    began = uv_now(&loop);
     store_write_later(store, put_order, note_order, &t[0]);
     store_write_later(store, put_order, note_order, &t[1]);
     (void)uv_run(&loop, UV_RUN_NOWAIT);
-    assert_int_equal(order, 0);
+    uv_update_time(&loop);
+    if (uv_now(&loop) - began < STORE_LATER_MS) /* else they were due: the machine is busy */
+        assert_int_equal(order, 0);
     store_write(store, STORE_RELAXED, put_order, note_order, &t[2]);
     turn_until(&t[2].at, 1);
     for (int i = 0; i < 3; i++)
