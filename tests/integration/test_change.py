@@ -324,6 +324,7 @@ def test_colours_and_a_pager_on_a_terminal(holtd, changed):
     assert b"caf\xef\xbf\xbd" in out or b"caf\\x" in out, "what is no text is made harmless"
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_files_in_bounded_memory(tmp_path):
     d = native(tmp_path)
     try:
@@ -409,6 +410,7 @@ def test_conflicts_are_listed_and_never_guessed(holtd, box):
     drop(holtd, f)
 
 
+@pytest.mark.slow
 def test_eight_forks_of_a_busy_sandbox(holtd, box):
     """Merged back one after another, with and without conflicts: exactly the expected tree, and what the parent has added since is there."""
     b = box(name="busy")
@@ -454,6 +456,7 @@ def test_what_is_no_merge(holtd, box):
     drop(holtd, f)
 
 
+@pytest.mark.slow
 def test_a_kill_in_the_middle_of_a_merge_is_said(tmp_path):
     """kill -9 of holtd at any moment: afterwards both run, nothing is left, and a merge that had begun to write is an event with the way back."""
     d = native(tmp_path)

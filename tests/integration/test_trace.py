@@ -161,6 +161,7 @@ def test_spans_wait_for_a_collector_that_is_away(tmp_path):
         d.stop()
 
 
+@pytest.mark.slow
 def test_a_collector_that_hangs_holds_nothing_up(holtd, collector):
     collector.stalled.clear()
     for _ in range(3):  # the first batch is under way, the others fill the queue
