@@ -59,7 +59,7 @@ const scenarios = {
     say({ rule, refused, badge, ms: Date.now() - began, problems });
   },
 
-  // What instances use: one stream, no polling; names instead of ids in the log.
+  // What instances use: one request for all of them; names instead of ids in the log.
   async load() {
     const page = await open(plan.login);
     const asked = [];

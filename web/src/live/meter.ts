@@ -1,10 +1,10 @@
-// What all running instances use, from the stream of stats: followed only while something on the page shows it.
+// What all running instances use: asked for every two seconds, in one request for all, while something on the page shows it.
+//
+// There is a stream of it, but a browser has six connections to a server, and every tab keeps one for its events already.
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { ApiError, pathOf } from "../api/client";
+import { ApiError, call } from "../api/client";
 import type { SandboxStats } from "../api/types";
-import { readMessages } from "./sse";
-import { sandboxes } from "./store";
 
 /** Use at one moment: processors (1 is a whole one), and what the stats say. */
 export interface Sample {
@@ -19,15 +19,9 @@ export interface Total {
   memory: number;
 }
 
-interface Round {
-  at: string;
-  all: boolean;
-  stats: SandboxStats[];
-}
-
 const KEPT = 60; // samples of one instance: two minutes
 const TOTALS_KEPT = 450; // a quarter of an hour
-const RETRY_MS = 2000;
+const EVERY_MS = 2000;
 
 /** The newest samples of each running instance, oldest first. */
 export const samples = signal<ReadonlyMap<string, readonly Sample[]>>(new Map());
@@ -40,22 +34,8 @@ function added(old: readonly Sample[], at: number, stats: SandboxStats): readonl
   return [...old.slice(1 - KEPT), { at, cpus, stats }];
 }
 
-/** Nobody says that an instance is not measured any more: its state does. */
-function isUp(id: string): boolean {
-  const state = sandboxes.items.value?.get(id)?.state;
-  return state === undefined || state === "running" || state === "paused";
-}
-
-/** An instance that an event leaves out has used no processor since the last one. */
-function apply(round: Round): void {
-  const at = Date.parse(round.at);
-  const fresh = new Map(round.stats.map((s) => [s.id, s]));
-  const next = new Map<string, readonly Sample[]>();
-  for (const id of new Set([...(round.all ? [] : samples.value.keys()), ...fresh.keys()])) {
-    const old = samples.value.get(id) ?? [];
-    const stats = fresh.get(id) ?? old.at(-1)?.stats;
-    if (stats && isUp(id)) next.set(id, added(old, at, stats));
-  }
+function apply(at: number, round: readonly SandboxStats[]): void {
+  const next = new Map(round.map((stats) => [stats.id, added(samples.value.get(stats.id) ?? [], at, stats)]));
   const last = [...next.values()].map((list) => list.at(-1)).filter((s) => s !== undefined);
   samples.value = next;
   totals.value = [...totals.value.slice(1 - TOTALS_KEPT), {
@@ -68,11 +48,11 @@ function apply(round: Round): void {
 async function follow(stop: AbortSignal): Promise<void> {
   while (!stop.aborted) {
     try {
-      for await (const message of readMessages(pathOf("sandboxStatsList", { follow: true }), "", stop)) apply(JSON.parse(message.data) as Round);
+      apply(performance.now(), (await call("sandboxStatsList", {})).stats);
     } catch (e) {
       if (e instanceof ApiError && (e.status === 401 || e.status === 403)) return;
     }
-    if (!stop.aborted) await new Promise((go) => setTimeout(go, RETRY_MS));
+    await new Promise((go) => setTimeout(go, EVERY_MS));
   }
 }
 
