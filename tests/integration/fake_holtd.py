@@ -311,6 +311,8 @@ class Requests(BaseHTTPRequestHandler):
         parts = [urllib.parse.unquote(p) for p in url.path.split("/")[3:]]
         if parts == ["run"]:
             return self.run()
+        if parts == ["stats"]:
+            return self.reply(200, {"stats": [self.stats_of(b) for b in d.boxes.values()], "cursor": None})
         if parts[0] != "sandboxes":
             return self.fail(404, "not_found", "no such path")
         if len(parts) == 1:
@@ -332,9 +334,12 @@ class Requests(BaseHTTPRequestHandler):
         return what(box, rest[1:], query)
 
     def stats(self, box, _rest, _query):
-        self.reply(200, {"id": box.id, "memory_bytes": 1 << 20, "memory_peak_bytes": 2 << 20,
-                         "cpu_us": int(time.monotonic() * 250000), "pids": 3, "oom_kills": 0, "disk_bytes": 4096, "net_rx_bytes": 0,
-                         "net_tx_bytes": 0})
+        self.reply(200, self.stats_of(box))
+
+    @staticmethod
+    def stats_of(box):
+        return {"id": box.id, "memory_bytes": 1 << 20, "memory_peak_bytes": 2 << 20, "cpu_us": int(time.monotonic() * 250000), "pids": 3,
+                "oom_kills": 0, "disk_bytes": 4096, "net_rx_bytes": 0, "net_tx_bytes": 0}
 
     def logs(self, box, _rest, query):
         x = box.execs[query["exec"]] if "exec" in query else list(box.execs.values())[-1]

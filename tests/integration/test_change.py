@@ -196,7 +196,7 @@ n=/usr_/lib/node_modules; mkdir -p $n/left $n/@s/pad; printf '{"name": "left", "
 
 def lines_of(holtd, path):
     r = urllib.request.Request(holtd.url + path, headers={"Authorization": f"Bearer {holtd.token}"})
-    with urllib.request.urlopen(r, timeout=120) as f:
+    with urllib.request.urlopen(r, timeout=300) as f:
         assert f.headers["Content-Type"] == "application/x-ndjson"
         return [json.loads(line) for line in f]
 
@@ -325,12 +325,14 @@ def test_colours_and_a_pager_on_a_terminal(holtd, changed):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_hundred_thousand_files_in_bounded_memory(tmp_path):
     d = native(tmp_path)
     try:
         b = d.ok("POST", BOXES, {})["id"]
-        sh(d, b, "mkdir /root/m; cd /root/m; python3 -c \"\nfor i in range(100000): open(str(i), 'w').write(str(i))\"")
-        d.ok("GET", f"{BOXES}/{b}/diff?limit=1")
+        make = "mkdir /root/m; cd /root/m; python3 -c \"\nfor i in range(100000): open(str(i), 'w').write(str(i))\""
+        assert d.ok("POST", f"{BOXES}/{b}/execs", {"command": make}, timeout=300)["exit_code"] == 0
+        d.ok("GET", f"{BOXES}/{b}/diff?limit=1", timeout=300)
         before = d.peak_kib()
         lines = lines_of(d, f"{BOXES}/{b}/diff?stream=true")
         assert lines[-1]["end"]["files_added"] == 100001

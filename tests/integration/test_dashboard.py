@@ -151,7 +151,15 @@ class TestPages:
         assert got["badge"] == "[NS]" and got["ms"] < 15000
 
     @pytest.mark.skipif(not SSHD or not shutil.which("ansible-playbook", path="/usr/bin") or os.geteuid() != 0, reason="no sshd or ansible, or not root")
-    def test_a_change_is_seen_approved_and_applied(self, holtd):
+    def test_a_change_is_seen_approved_and_applied(self, tmp_path):
+        holtd = native(tmp_path)
+        try:
+            self.change(holtd)
+        finally:
+            holtd.clear()
+            holtd.stop()
+
+    def change(self, holtd):
         ann = holtd.ok("POST", f"{API}/tokens", {"name": "ann", "role": "operator", "person": "ann"})["token"]
         box = holtd.ok("POST", f"{API}/sandboxes", {"name": "tried"}, token=ann)["id"]
         run = lambda name, line: holtd.ok("POST", f"{API}/sandboxes/{name}/execs", {"command": line})["stdout"]  # noqa: E731
@@ -169,8 +177,6 @@ class TestPages:
         assert f"+{TRICK}" in got["diff"] and got["halves"][1] == TRICK, "shown as text"
         assert "changed=1" in got["check"]
         assert run("production", "cat /etc/motd") == "hello\n"
-        for name in ("tried", "production"):
-            holtd.ok("DELETE", f"{API}/sandboxes/{name}")
 
     def test_an_instance_of_a_loadout(self, holtd):
         got = show("loadout", login=link(holtd), name="loaded", loadout="quick")

@@ -70,6 +70,7 @@ for f in tool owned turned bin same; do echo $f > $f; done; ln -s a link; chmod 
 
 
 @NO_ANSIBLE
+@pytest.mark.timeout(600)
 def test_a_generated_playbook_reproduces_the_change_and_is_idempotent(d, box):
     b = box(name="work")
     sh(d, b, BEFORE)
