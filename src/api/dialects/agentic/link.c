@@ -26,8 +26,6 @@ struct link {
     int64_t since_ms;
 };
 
-static int64_t reconciliations, killed, kept;
-
 /* --- to the agent --- */
 
 static int link_send(struct link *l, const struct agentic_management_message *m)
@@ -439,7 +437,6 @@ static int on_report(struct link *l, const struct agentic_session_report *q, str
         else
             end[back.kill_session_ids_count++] = id;
     }
-    reconciliations++;
     if (q->sessions_count > 0)
         (void)!link_send(l, &m);
     remote_reported(l->remote, keep, back.keep_session_ids_count);
@@ -522,10 +519,7 @@ static int on_message(struct link *l, const struct agentic_agent_message *m, str
     case FROM_REPORT:
         return on_report(l, m->session_report, e);
     case FROM_RECONCILED:
-        killed += (int64_t)m->session_reconcile_ack->killed_session_ids_count;
-        kept += (int64_t)m->session_reconcile_ack->kept_session_ids_count;
-        return 0;
-    default: /* newer than we are */
+    default: /* what it kept or killed is seen by its commands; or it is newer than we are */
         return 0;
     }
 }
@@ -591,9 +585,4 @@ void agentic_links_end(struct agentic *g)
     (void)err_set(&e, ERR_UNAVAILABLE, 0, "holtd is stopping");
     while (!list_is_empty(&g->links))
         link_fail(LIST_ENTRY(g->links.next, struct link, node), &e);
-}
-
-void agentic_link_counts(struct agentic_link_counts *ret)
-{
-    *ret = (struct agentic_link_counts){reconciliations, killed, kept};
 }

@@ -10,7 +10,3 @@ void agentic_connect(struct request *r, const void *in);
 void agentic_dispatch(struct request *r, const void *in);
 void agentic_links_tick(struct api *a, struct agentic *g);
 void agentic_links_end(struct agentic *g);
-struct agentic_link_counts {
-    int64_t reconciliations, killed, kept;
-};
-void agentic_link_counts(struct agentic_link_counts *ret);
